@@ -18,13 +18,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// actor is somebody with a token who tries things: a client that remembers its last request and the answer to it.
+// actor is the owner of a token who sends requests. It remembers its last request and the answer.
 type actor struct {
 	kubernetes.Interface
 	last *exchange
 }
 
-// as makes an actor of the token that impersonates the user, or nobody where user is "".
+// as returns an actor with a token that impersonates the user, or nobody if user is "".
 func (c *cluster) as(token, user string) *actor {
 	GinkgoHelper()
 	return c.impersonating(token, rest.ImpersonationConfig{UserName: user})
@@ -37,13 +37,13 @@ func (c *cluster) impersonating(token string, whom rest.ImpersonationConfig) *ac
 	return actorOf(config)
 }
 
-// administrator is the cluster's.
+// administrator returns an actor with the rights of the cluster administrator.
 func (c *cluster) administrator() *actor {
 	GinkgoHelper()
 	return actorOf(rest.CopyConfig(c.config))
 }
 
-// impersonated is the administrator's config, who acts as somebody else.
+// impersonated returns the administrator's config, impersonating a user.
 func (c *cluster) impersonated(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
@@ -53,7 +53,7 @@ func (c *cluster) impersonated(user string, groups ...string) *rest.Config {
 func actorOf(config *rest.Config) *actor {
 	GinkgoHelper()
 	config.QPS = -1
-	config.ContentType = runtime.ContentTypeJSON // refusals that can be read
+	config.ContentType = runtime.ContentTypeJSON // so that error messages are readable
 	last := &exchange{}
 	config.Wrap(wire.Func(last.record).Wrap)
 	client, err := kubernetes.NewForConfig(config)
@@ -61,15 +61,15 @@ func actorOf(config *rest.Config) *actor {
 	return &actor{Interface: client, last: last}
 }
 
-// exchange is a request and its answer.
+// exchange is a request with its answer.
 type exchange struct {
 	Request *http.Request
-	// Code is the answer's; Message states why where it is a refusal.
+	// Code is the status of the answer. Message explains a refusal.
 	Code    int
 	Message string
 }
 
-// record is the wire of an actor, who does one thing at a time.
+// record records the last request of an actor, which sends one at a time.
 func (e *exchange) record(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 	response, err := next.RoundTrip(request)
 	if err != nil {
@@ -89,7 +89,8 @@ func (e *exchange) record(request *http.Request, next http.RoundTripper) (*http.
 	return response, err
 }
 
-// request is the exchange in the terms of RBAC: verb, resource.group, name, subresource, selector and namespace.
+// request describes the request in terms of RBAC: verb, resource.group, name, subresource, selector
+// and namespace.
 func (e *exchange) request() string {
 	info := wire.Info(e.Request)
 	resource, where := slices.Clone(info.Parts), ""
@@ -105,7 +106,7 @@ func (e *exchange) request() string {
 	return info.Verb + " " + strings.Join(resource, "/") + where
 }
 
-// by is what refused, by its message; who allowed is not known.
+// by returns who refused the request, according to the message. It is unknown who allowed one.
 func (e *exchange) by() string {
 	switch {
 	case e.Code == http.StatusUnauthorized:

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// attempt is one request; nothing of it is kept, so that attempts can come in any order.
+// attempt sends one request, which changes nothing, so that attempts can run in any order.
 type attempt func(ctx context.Context, c kubernetes.Interface) error
 
-// Where requests go to.
+// The paths of requests.
 const (
 	nodes        = "/api/v1/nodes"
 	policies     = "/apis/reboot-operator.io/v1alpha1/rebootpolicies"
@@ -28,14 +28,15 @@ const (
 	ownPods      = ownNamespace + "/pods"
 	rbac         = "/apis/rbac.authorization.k8s.io/v1"
 	clusterRoles = rbac + "/clusterroles"
-	// dry lets nothing of a write stay.
+	// dry makes a write a dry run.
 	dry = "?dryRun=" + metav1.DryRunAll
 )
 
 // dryRun is the same for typed clients.
 var dryRun = []string{metav1.DryRunAll}
 
-// send sends a request, and is over when it is answered: a watch, too. The kind is the body's content type.
+// send returns an attempt that ends with the beginning of the answer, even for a watch. kind is the
+// content type of the body.
 func send(method, uri string, kind types.PatchType, body any) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		request := c.Discovery().RESTClient().Verb(method).RequestURI(uri)
@@ -71,14 +72,14 @@ func merge(uri string, body any) attempt {
 
 func getNode(name string) attempt { return get(nodes + "/" + name) }
 
-// listNodes lists the node of the name, or all of them.
+// listNodes lists the named node, or all nodes.
 func listNodes(name string) attempt { return get(nodes + "?" + selector("metadata.name", name)) }
 
 func watchNodes(name string) attempt {
 	return get(nodes + "?watch=1&" + selector("metadata.name", name))
 }
 
-// patchNode patches the Node, or its subresource status.
+// patchNode patches the Node or its status.
 func patchNode(name string, patch object, subresources ...string) attempt {
 	uri := path.Join(append([]string{nodes, name}, subresources...)...)
 	return send(http.MethodPatch, uri+dry, types.StrategicMergePatchType, patch)
@@ -126,7 +127,7 @@ var (
 // mergeIntoPolicy merges a patch into the policy.
 func mergeIntoPolicy(patch string) attempt { return merge(policyPath+dry, json.RawMessage(patch)) }
 
-// selector selects the value, or everything where it is "".
+// selector returns a field selector, or "" if the value is empty.
 func selector(field, value string) string {
 	if value == "" {
 		return ""
@@ -134,13 +135,13 @@ func selector(field, value string) string {
 	return url.Values{"fieldSelector": {field + "=" + value}}.Encode()
 }
 
-// expectForbidden waits for the API server to have an admission policy that was just made.
+// expectForbidden waits until the API server enforces a new admission policy.
 func expectForbidden(ctx context.Context, c kubernetes.Interface, try attempt) {
 	GinkgoHelper()
 	Eventually(func() error { return try(ctx, c) }).Should(Satisfy(apierrors.IsForbidden))
 }
 
-// expectAllowed waits for the API server's own caches: of roles, nodes and pods that were just made.
+// expectAllowed waits until the API server's caches have new roles, nodes and pods.
 func expectAllowed(ctx context.Context, c kubernetes.Interface, try attempt) {
 	GinkgoHelper()
 	Eventually(func() error { return try(ctx, c) }).Should(Succeed())

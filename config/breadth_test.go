@@ -23,8 +23,8 @@ type request struct{ method, path, body string }
 
 // tryEverything sends every verb of every resource and subresource of the API server: in the
 // operator's namespace, in kube-system, and by name on both nodes and the agents' pods. It returns
-// how many requests that were, how many got 401 or 403, and which ones authorization let through,
-// even if they failed later.
+// the number of requests, the number of answers 401 and 403, and the requests that authorization
+// let through, even if they failed later.
 func tryEverything(ctx context.Context, c *cluster, a *actor) (tried, refused int, through []string) {
 	GinkgoHelper()
 	_, resources, err := c.admin.Discovery().ServerGroupsAndResources()
@@ -47,7 +47,7 @@ func tryEverything(ctx context.Context, c *cluster, a *actor) (tried, refused in
 
 func isLetThrough(ctx context.Context, c *cluster, a *actor, r request) bool {
 	GinkgoHelper()
-	if r.method == http.MethodPut { // what is there is put there again, so that nothing is refused for what it leaves out
+	if r.method == http.MethodPut { // puts the existing object again, so that missing fields are not the reason of a refusal
 		if current, err := c.admin.Discovery().RESTClient().Get().RequestURI(r.path).DoRaw(ctx); err == nil {
 			r.body = string(current)
 		}
@@ -60,14 +60,14 @@ func isLetThrough(ctx context.Context, c *cluster, a *actor, r request) bool {
 	case http.MethodPost, http.MethodPut:
 		call.SetHeader("Content-Type", "application/json").Body([]byte(r.body))
 	}
-	if answer, err := call.Stream(ctx); err == nil { // a watch is over once it was answered
+	if answer, err := call.Stream(ctx); err == nil { // a watch ends with the beginning of its answer
 		_ = answer.Close()
 	}
 	Expect(a.last.Code).NotTo(BeZero(), "%s %s", r.method, r.path)
 	return a.last.Code != http.StatusUnauthorized && a.last.Code != http.StatusForbidden
 }
 
-// requestsOf are the requests for a resource: with every verb that it has, wherever it can be.
+// requestsOf returns requests for a resource, with all its verbs in all possible places.
 func requestsOf(groupVersion string, resource *metav1.APIResource) []request {
 	name, subresource, _ := strings.Cut(resource.Name, "/")
 	prefix := "/apis/" + groupVersion
@@ -133,15 +133,14 @@ func requestFor(verb, folder, name, subresource, kind string) request {
 	return request{}
 }
 
-// withoutOperator is what a ServiceAccount without any binding may do on this version of
-// Kubernetes. It is tried before the operator is installed, so that nothing the operator grants is
-// part of it.
+// withoutOperator is what a ServiceAccount without a binding may do on this version of Kubernetes.
+// It is measured before the operator is installed.
 var withoutOperator struct {
 	tried, refused int
 	through        []string
 }
 
-// tryWithoutOperator fills withoutOperator on a cluster that has the operator's namespace only.
+// tryWithoutOperator fills withoutOperator on a cluster that only has the operator's namespace.
 func tryWithoutOperator(ctx context.Context, c *cluster) {
 	GinkgoHelper()
 	unbound := c.as(c.tokenOfOther(ctx, "unbound"), "")
@@ -150,8 +149,8 @@ func tryWithoutOperator(ctx context.Context, c *cluster) {
 	Expect(w.tried).To(BeNumerically(">", 500))
 }
 
-// keepEverything tries everything, and adds to the report what was let through that
-// withoutOperator does not have. None of it may match never.
+// keepEverything tries everything, and adds to the report what was let through in addition to
+// withoutOperator. None of it may match never.
 func keepEverything(ctx context.Context, c *cluster, section, who string, a *actor, never string) {
 	GinkgoHelper()
 	tried, refused, through := tryEverything(ctx, c, a)
@@ -167,7 +166,7 @@ func keepBreadth(section, who string, tried, refused int, through []string) {
 	AddReportEntry(entryBreadth, kept{section, row, tried, refused}, ReportEntryVisibilityNever)
 }
 
-// summary names each object once, with all verbs.
+// summary groups requests by object, with all their verbs.
 func summary(requests []string) string {
 	verbs := map[string][]string{}
 	for _, r := range requests {
@@ -181,5 +180,5 @@ func summary(requests []string) string {
 	return strings.Join(all, "<br>")
 }
 
-// What whoever has it could take the cluster with.
+// Permissions with which somebody could take over the cluster.
 const mighty = `secrets|serviceaccounts|/(exec|attach|portforward|proxy|ephemeralcontainers|binding)|rbac\.authorization|certificates|admissionregistration|^(create|update|patch|delete) pods in`

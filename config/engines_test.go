@@ -6,9 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// What the engines, and behaviour 57, need of the agents' pods.
+// What the engines, and behaviour 57, need in the agents' pods.
 var _ = Describe("the host in the agents' pods", func() {
-	// mounts are the host's paths by the agent's, all of them folders.
+	// mounts maps the agent's paths to the host's. All of them are folders.
 	mounts := func(spec corev1.PodSpec) map[string]string {
 		paths := map[string]string{}
 		for _, mount := range spec.Containers[0].VolumeMounts {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Behaviour 55 on Kubernetes 1.31 to 1.35: plain RBAC, with admission policies as the fence.
+// Behaviour 55 on Kubernetes 1.31 to 1.35: plain RBAC, limited by admission policies.
 var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behaviour 55)", Ordered, ContinueOnFailure, func() {
 	const (
 		agent   = "in its own name"
@@ -34,7 +34,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 			unbound: c.as(c.tokenOf(ctx, agentAccount, nil), ""),
 			node:    c.as(token, "system:node:n1"),
 		}
-		// From here on the roles and the policies have arrived in the API server.
+		// From here on the API server enforces the roles and the policies.
 		expectAllowed(ctx, who[agent], patchNode("n1", cordon))
 		for _, try := range []attempt{patchNode("n2", cordon), deletePodOf("n2")} {
 			Eventually(func() error { return try(ctx, who[agent]) }).Should(Satisfy(apierrors.IsForbidden))
@@ -67,7 +67,8 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("reading a namespace", getNamespace),
 		Entry("reading the claim of an own pod", getClaim("data-n1")),
 		Entry("reading the volume of an own pod", getVolume("data-n1")),
-		// What remains open before Kubernetes 1.36, as the overlay's kustomization specifies.
+		// What remains possible before Kubernetes 1.36, as described in the overlay's
+		// kustomization.
 		Entry("reading the claim of another node's pod", getClaim("data-n2")),
 		Entry("reading the volume of another node's pod", getVolume("data-n2")),
 		Entry("evicting another node's pod", evictPodOf("n2")),
@@ -181,12 +182,14 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 	)
 })
 
-// orGrant matches the sentence, or that of the policy which keeps what the manager writes: either may refuse first.
+// orGrant matches the message, or that of the policy that protects the manager's record, because
+// either may refuse first.
 func orGrant(sentence string) gomegatypes.GomegaMatcher {
 	return Or(ContainSubstring(sentence), ContainSubstring("may not write what the manager writes on a Node"))
 }
 
-// expectRefused expects that the API server forbids something with a sentence: a part of it, or what matches it.
+// expectRefused expects that the API server forbids something with a message that contains a text
+// or satisfies a matcher.
 func expectRefused(err error, why any) {
 	GinkgoHelper()
 	Expect(err).To(Satisfy(apierrors.IsForbidden))

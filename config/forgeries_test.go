@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// What is not true, or not for the one who writes it to claim.
+// Forged records.
 var (
 	forgedGrant = annotated("reboot-operator.io/grant",
 		`{"policy":"p","seq":9,"bootID":"b1","state":"Active","at":"2026-11-21T00:00:00Z"}`)
@@ -53,19 +53,19 @@ var (
 
 const ownedPolicy = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"8d1f2c3e-0000-4000-8000-000000000000"}]}}`
 
-// tainted sets the taint that every node here has from others, and more.
+// tainted sets the taint that every node here has from others, and additional ones.
 func tainted(more ...object) object {
 	return object{"spec": object{"taints": append([]object{
 		{"key": "dedicated", "value": "db", "effect": "NoSchedule"},
 	}, more...)}}
 }
 
-// calledHook names an annotation among the hooks that are asked, and takes it away.
+// calledHook adds an annotation to the hooks that run, and removes it.
 func calledHook(key string) object {
 	return object{"metadata": object{"annotations": object{"reboot-operator.io/hooks": `{"hooks":["` + key + `"]}`, key: nil}}}
 }
 
-// noHooks are keys that the API server refuses as names of hooks.
+// noHooks lists keys that the API server refuses as hooks.
 var noHooks = []string{"karpenter.sh/nodepool-hash", "x-k8s.io/owner", "nfd.node.x-k8s.io/owner", "node.k8s.io/owner"}
 
 func pending(effect string) object {
@@ -77,7 +77,8 @@ func conditioned(kind string) object {
 	return object{"status": object{"conditions": []object{{"type": kind, "status": "False", "reason": "Forged"}}}}
 }
 
-// createNodeWithRecord makes node n4: cordoned, with hooks that run, and with annotations of others.
+// createNodeWithRecord creates node n4, which is cordoned, runs hooks, and has annotations of
+// others.
 func createNodeWithRecord(ctx context.Context, c *cluster) {
 	GinkgoHelper()
 	node := makeNode("n4")
@@ -106,7 +107,8 @@ func labelled(key string, value any) object {
 
 const mountedSecret = "mounted"
 
-// createMountedSecret makes a Secret and a pod on node n1 that mounts it, so that the kubelet of n1 may read it.
+// createMountedSecret creates a Secret and a pod on node n1 that mounts it, so that the kubelet of
+// n1 may read it.
 func createMountedSecret(ctx context.Context, c *cluster) {
 	GinkgoHelper()
 	_, err := c.admin.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
@@ -127,14 +129,14 @@ func createMountedSecret(ctx context.Context, c *cluster) {
 var (
 	getMountedSecret = getSecret(namespace, mountedSecret)
 	createNode       = post(nodes+dry, makeNode("n3"))
-	// forgeLedger puts a grant into the policy's status.
+	// forgeLedger adds a grant to the policy's status.
 	forgeLedger = merge(policyPath+"/status"+dry, json.RawMessage(
 		`{"status":{"seq":9,"limit":1,"grants":[{"node":"n2","seq":9,"bootID":"b1","at":"2026-11-21T00:00:00Z"}]}}`))
-	// widenRole lets everybody's role of the operator do everything.
+	// widenRole lets a role of the operator do everything.
 	widenRole = put(clusterRoles+"/"+agentAccount+dry, object{
 		"metadata": object{"name": agentAccount}, "rules": []object{{"apiGroups": []string{"*"}, "resources": []string{"*"}, "verbs": []string{"*"}}},
 	})
-	// deleteFence removes what holds an agent to its node in the fallback.
+	// deleteFence removes the policy that limits an agent to its node in the fallback.
 	deleteFence = remove("/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/reboot-operator-agent-own-node" + dry)
 )
 
@@ -144,7 +146,7 @@ func getSecret(namespace, name string) attempt {
 
 func deleteNode(name string) attempt { return remove(nodes + "/" + name + dry) }
 
-// heartbeatOf renews the Lease by which a kubelet reports that it lives.
+// heartbeatOf renews the Lease by which a kubelet shows that it is alive.
 func heartbeatOf(node string) attempt {
 	return put(leasesIn(corev1.NamespaceNodeLease)+"/"+node+dry, object{"metadata": object{"name": node}})
 }

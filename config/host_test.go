@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNeedsRestarting runs the service's command with a dnf that answers as dnf 4 and 5 do. The file of engine sentinel follows the
-// answer, and an error changes nothing.
+// TestNeedsRestarting runs the service's command with a dnf that answers like dnf 4 and 5. The file
+// of engine sentinel must follow the answer, and an error must change nothing.
 func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join("host", "needs-restarting.service"))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		what, output string
 		code         string
 		fails        bool
-		// pkgs is what the list reports then; nil: there is no file, and no list.
+		// pkgs is the expected list, or nil if neither the file nor the list should exist.
 		pkgs []string
 	}{
 		{"nothing is needed", "No core libraries or services have been updated since boot-up.\nReboot should not be necessary.\n", "0", false, nil},

@@ -9,11 +9,13 @@ import (
 	"testing"
 )
 
-// hostPath is a volume of that kind as the manifests write it, in one line, and as the chart's files have it.
+// hostPath matches hostPath volumes as written in the manifests, on one line, and in the chart's
+// files.
 var hostPath = regexp.MustCompile(`hostPath:(?: \{|\n\s+)path: ([^\s,}]+)(?:(?:, |\n\s+)type: (\w+))?`)
 
-// TestHostPaths_CreateNothingOnAHost: installing must not change a host, and where /etc is read-only a pod that is to create
-// something there never starts. Without a type the container runtime creates what is missing, too.
+// TestHostPaths_CreateNothingOnAHost tests that an installation does not change a host. If /etc is
+// read-only, a pod that needs to create something there never starts. Without a type, the container
+// runtime creates missing paths.
 func TestHostPaths_CreateNothingOnAHost(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {

@@ -10,7 +10,8 @@ import (
 
 type object = map[string]any
 
-// constrainedImpersonation labels specs that no API server before Kubernetes 1.36 passes: an agent cannot act as its Node there.
+// constrainedImpersonation is the label of specs that need Kubernetes 1.36, because agents cannot
+// act as their Nodes before.
 var constrainedImpersonation = Label("constrained-impersonation")
 
 // What the agent on node n1 writes: start, commit, and the end of an attempt.
@@ -39,7 +40,7 @@ var (
 	taint = object{"spec": object{"taints": []object{{"key": "dedicated", "value": "db", "effect": "NoExecute"}}}}
 )
 
-// Behaviour 55: an agent writes its own node and no other, whatever it tries.
+// Behaviour 55: an agent can write its own node, and no other.
 var _ = Describe("identity node (constrained impersonation) (behaviour 55)", constrainedImpersonation, Ordered, ContinueOnFailure, func() {
 	const (
 		node1   = "as node n1"

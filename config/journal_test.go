@@ -39,7 +39,7 @@ var sections = []struct{ heading, about string }{
 
 var updateDocs = flag.Bool("update", false, "write docs/security-attempts.md and config/attempts.md")
 
-// introduction is the page's.
+// introduction is the beginning of the page.
 const introduction = `# Attempts with stolen tokens
 
 The tests in config try what a stolen token could do, with real requests to a real API server with the Node authorizer, RBAC, NodeRestriction and
@@ -54,26 +54,26 @@ The last column is an actor that tries every verb of every resource, including s
 to every ServiceAccount anyway. The names are those of Nodes and agents' pods, or "x", in the operator's namespace and in kube-system.
 `
 
-// listIntroduction is that of the list.
+// listIntroduction is the beginning of the list.
 const listIntroduction = `# Every attempt
 
 Written by ` + "`make security-attempts`" + `. [Attempts with stolen tokens](../docs/security-attempts.md) explains it. "Let through" is what was answered
 neither 401 nor 403.
 `
 
-// The kinds of entries that specs leave in the report.
+// The kinds of entries that specs add to the report.
 const (
 	entryAttempt = "attempt"
 	entryBreadth = "breadth"
 )
 
-// kept is one row of the page: an attempt, or all requests of an actor; and how many of them were refused.
+// kept is one row of the page: an attempt, or all requests of an actor with the number of refusals.
 type kept struct {
 	section, row   string
 	tried, refused int
 }
 
-// keep leaves the actor's last attempt in the report, under the spec's own name.
+// keep adds the actor's last attempt to the report, under the name of the spec.
 func keep(section, who string, a *actor) {
 	GinkgoHelper()
 	keepAs(section, who, CurrentSpecReport().LeafNodeText, a, a.last.by())
@@ -90,7 +90,7 @@ func keepAs(section, who, what string, a *actor, by string) {
 	AddReportEntry(entryAttempt, kept{section, row, 1, refused}, ReportEntryVisibilityNever)
 }
 
-// The page that is generated states what the API server answered in this very run.
+// The page is generated from the API server's answers in this run.
 var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
 	if !report.SuiteSucceeded || len(report.SuiteConfig.FocusStrings) > 0 || report.SuiteConfig.LabelFilter != "" {
 		return // not everything was tried
@@ -111,7 +111,7 @@ var _ = ReportAfterSuite("docs/security-attempts.md", func(report Report) {
 // render returns docs/security-attempts.md and config/attempts.md.
 func render(report Report) (page, list string) {
 	specs := slices.Clone(report.SpecReports)
-	slices.SortStableFunc(specs, func(a, b SpecReport) int { // Ginkgo shuffles
+	slices.SortStableFunc(specs, func(a, b SpecReport) int { // Ginkgo shuffles specs
 		return cmp.Or(cmp.Compare(a.FileName(), b.FileName()), cmp.Compare(a.LineNumber(), b.LineNumber()))
 	})
 	all := map[[2]string]group{} // by section and entry
@@ -138,7 +138,7 @@ func render(report Report) (page, list string) {
 	return overview.String() + ending, listIntroduction + tables.String()
 }
 
-// group is what was kept of one kind in one section.
+// group holds the entries of one kind in one section.
 type group struct {
 	rows           []string
 	tried, refused int

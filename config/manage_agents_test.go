@@ -40,7 +40,7 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 				stopManager = c.runManager(ctx, token)
 				DeferCleanup(func(ctx SpecContext) {
 					stopManager()
-					// For the next one. Where a spec has failed they may not be there.
+					// Clean up for the next spec. After a failure these may not exist.
 					_ = remove(policyPath)(ctx, c.admin)
 					_ = remove(daemonSetsIn(namespace)+"/"+agentAccount)(ctx, c.admin)
 				})
@@ -119,7 +119,7 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 	}
 })
 
-// handBack are the last commands of docs/install.md.
+// handBack returns the last commands of docs/install.md.
 func handBack() string {
 	GinkgoHelper()
 	blocks, err := document.Blocks(filepath.Join(testenv.Root(), "docs", "install.md"))
@@ -127,8 +127,8 @@ func handBack() string {
 	return blocks[len(blocks)-1].Text
 }
 
-// runManager runs the manager with the arguments of its Deployment and the token, and no part of it but the one that
-// brings agents. It returns what ends it.
+// runManager runs only the part of the manager that creates agents, with the arguments of its
+// Deployment and the token. It returns a function that stops it.
 func (c *cluster) runManager(ctx context.Context, token string) func() {
 	GinkgoHelper()
 	deployment, err := c.admin.AppsV1().Deployments(namespace).Get(ctx, managerAccount, metav1.GetOptions{})
@@ -154,7 +154,7 @@ func (c *cluster) runManager(ctx context.Context, token string) func() {
 	})
 }
 
-// agentSet is nil where there is no DaemonSet.
+// agentSet returns the DaemonSet of the agents, or nil.
 func (c *cluster) agentSet() *appsv1.DaemonSet {
 	GinkgoHelper()
 	set, err := c.admin.AppsV1().DaemonSets(namespace).Get(context.Background(), agentAccount, metav1.GetOptions{})
@@ -165,7 +165,7 @@ func (c *cluster) agentSet() *appsv1.DaemonSet {
 	return set
 }
 
-// daemonSetOf is the DaemonSet that a folder would make, with the API server's defaults.
+// daemonSetOf returns the DaemonSet that a folder would create, with the API server's defaults.
 func (c *cluster) daemonSetOf(ctx context.Context, folder string) *appsv1.DaemonSet {
 	GinkgoHelper()
 	manifests, err := c.kubectl(ctx, "kustomize", filepath.Join(testenv.Root(), folder))

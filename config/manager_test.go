@@ -18,8 +18,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A stolen token of the manager can grant every node. It writes nothing of a Node or a policy that is not the manager's. It cannot
-// change a pod, see one elsewhere, or forge more than the ledger takes.
+// A stolen token of the manager can grant reboots of every node. It must not write other fields of
+// Nodes and policies, change pods, see pods elsewhere, or forge more than the ledger allows.
 var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	const manager = "manager"
 	var token string
@@ -31,7 +31,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		expectAllowed(ctx, it, patchNode("n1", forgedGrant))
 		expectForbidden(ctx, it, patchNode("n2", owned))
 		expectForbidden(ctx, it, patchPolicy)
-		// The ledger as the manager leaves it: full.
+		// A full ledger, as the manager writes it.
 		for _, patch := range []string{`{"status":{"seq":8,"limit":1}}`, `{"status":{"grants":[` + entryOf("n1", "8") + `]}}`} {
 			Expect(updateLedger(ctx, it, patch, "")).To(Succeed())
 		}
@@ -187,19 +187,20 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// orReport matches the sentence, or that of the policy which keeps what the agents write: either may refuse first.
+// orReport matches the message, or that of the policy that protects the agents' record, because
+// either may refuse first.
 func orReport(sentence string) types.GomegaMatcher {
 	return Or(ContainSubstring(sentence), ContainSubstring("it takes verb report on noderecords.reboot-operator.io"))
 }
 
-// writeLedger tries to write the ledger as the manager does, as a whole.
+// writeLedger tries to replace the ledger like the manager.
 func writeLedger(change string) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		return updateLedger(ctx, c, change, dry)
 	}
 }
 
-// updateLedger merges a change into the policy as it is.
+// updateLedger merges a change into the current policy.
 func updateLedger(ctx context.Context, c kubernetes.Interface, change, query string) error {
 	policy, err := c.Discovery().RESTClient().Get().AbsPath(policyPath).DoRaw(ctx)
 	if err == nil {

@@ -53,7 +53,7 @@ var _ = Describe("config/default", func() {
 		} {
 			program, err := testenv.Build(ctx, name)
 			Expect(err).NotTo(HaveOccurred())
-			// Flags are read in order: one that nobody knows is an error before the help is reached.
+			// Flags are parsed in order, so an unknown one fails before --help.
 			output, err := exec.CommandContext(ctx, program, append(args, "--help")...).CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), string(output))
 		}
@@ -65,7 +65,7 @@ var _ = Describe("config/default", func() {
 	}, samples())
 })
 
-// samples makes an entry of each file of config/samples.
+// samples returns an entry for each file of config/samples.
 func samples() []TableEntry {
 	paths, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "samples", "*.yaml"))
 	if err != nil || len(paths) == 0 {

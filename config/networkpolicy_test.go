@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// That the policies are what they should be; whether a network enforces them is the network plugin's.
+// Only the policies are tested. Whether they are enforced depends on the network plugin.
 var _ = Describe("config/network-policy", Ordered, ContinueOnFailure, func() {
 	var templates []corev1.PodTemplateSpec
 	policies := map[string]networkingv1.NetworkPolicy{}

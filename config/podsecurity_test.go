@@ -62,15 +62,15 @@ var _ = Describe("Pod Security", Ordered, ContinueOnFailure, func() {
 	})
 })
 
-// beforeAppArmorField makes of a violation what older API servers report, 1.33 among them: they add
-// the annotation of the same profile.
+// beforeAppArmorField converts a violation to the message of older API servers such as 1.33, which
+// add the annotation of the same profile.
 var beforeAppArmorField = strings.NewReplacer(
 	`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined")`,
 	`forbidden AppArmor profiles (container "agent" and annotation must not set AppArmor profile type to "Unconfined", `+
 		`"container.apparmor.security.beta.kubernetes.io/agent="unconfined"")`,
 )
 
-// createIn makes a pod of the template in a namespace.
+// createIn creates a pod from the template in a namespace.
 func createIn(namespace string, template corev1.PodTemplateSpec) attempt {
 	pod := podOf(template, "try")
 	pod.Namespace = namespace

@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Whoever may patch Nodes, or only their status, writes nothing of the operator's record.
+// Permission to patch Nodes, or only their status, must not allow writes of the operator's record.
 var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 	const (
 		detector   = "node-problem-detector"
@@ -39,7 +39,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 			operator: accountWith(ctx, shipped, operator), editor: accountWith(ctx, shipped, editor),
 			admin: accountWith(ctx, shipped, admin),
 		}
-		// From here on roles and policies have arrived in the API server.
+		// From here on the API server enforces the roles and the policies.
 		expectAllowed(ctx, who[detector], patchNode("n4", conditioned("KernelDeadlock"), "status"))
 		for _, name := range []string{autoscaler, operator, editor, admin} {
 			expectAllowed(ctx, who[name], patchNode("n4", annotated("example.com/other", "y")))
@@ -55,7 +55,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 	},
 		Entry("a condition of its own", detector, patchNode("n4", conditioned("KernelDeadlock"), "status")),
 		Entry("an annotation of its own", detector, patchNode("n4", annotated("example.com/other", "y"), "status")),
-		// What remains open: the keys of administrators, conditions, and what kubelets report.
+		// What remains possible: the keys for administrators, conditions, and what kubelets report.
 		Entry("asking for a reboot", detector, patchNode("n4", forgedRequest, "status")),
 		Entry("a need that is not true", detector, patchNode("n4", forgedNeed, "status")),
 		Entry("a return from a reboot that is not true", detector, patchNode("n4", forgedReturn, "status")),
@@ -131,7 +131,7 @@ func accountWith(ctx context.Context, c *cluster, role string) *actor {
 	return c.as(c.tokenOfOther(ctx, role), "")
 }
 
-// updateWithout writes all of node n4 but one annotation.
+// updateWithout updates node n4 without one annotation.
 func updateWithout(annotation string) attempt {
 	return func(ctx context.Context, c kubernetes.Interface) error {
 		node, err := c.CoreV1().Nodes().Get(ctx, "n4", metav1.GetOptions{})

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// docs/controllers/request.yaml does what docs/controllers.md describes.
+// docs/controllers/request.yaml must do what docs/controllers.md describes.
 var _ = Describe("a controller that may only ask for reboots", func() {
 	It("writes the label, and nothing else of a Node", func(ctx SpecContext) {
 		_, err := shipped.kubectl(ctx, "apply", "-f", filepath.Join(testenv.Root(), "docs", "controllers", "request.yaml"))
@@ -19,7 +19,7 @@ var _ = Describe("a controller that may only ask for reboots", func() {
 		token, err := shipped.admin.CoreV1().ServiceAccounts("node-health").CreateToken(ctx, "node-health", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		controller := shipped.as(token.Status.Token, "")
-		// From here on the role and the policy have arrived in the API server.
+		// From here on the API server enforces the role and the policy.
 		expectAllowed(ctx, controller, getNode("n1"))
 		expectForbidden(ctx, controller, patchNode("n1", labelled("zone", "b")))
 

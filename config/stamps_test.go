@@ -14,8 +14,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// A mutating policy changes labels and annotations in the very write of somebody else: Kyverno, or a cloud's. Our policies look at what
-// comes out. They let it pass, unless somebody takes orders from the key.
+// A mutating policy, for example of Kyverno or a cloud provider, changes labels and annotations in
+// the writes of others. Our policies see the result. They must allow it, except for keys that other
+// programs act on.
 var _ = Describe("a mutating policy that stamps each update", Ordered, ContinueOnFailure, func() {
 	const stampedAt, stampedBy = "example.com/stamped-at", "stamps.example.com/by"
 	var manager, agent *actor
@@ -70,7 +71,7 @@ var _ = Describe("a mutating policy that stamps each update", Ordered, ContinueO
 	)
 })
 
-// stampUpdates has the API server stamp every update of a Node or a policy, each time with another value.
+// stampUpdates makes the API server stamp every update of a Node or a policy with a new value.
 func (c *cluster) stampUpdates(ctx context.Context, annotation, label string) {
 	GinkgoHelper()
 	policy := &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "stamps"}}

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// createDatabase puts a pod on the node that uses two volumes: of claim data-n1, and of one that lives with the pod.
+// createDatabase creates a pod on the node that uses two volumes: one of a claim, and one that is
+// deleted with the pod.
 func createDatabase(ctx context.Context, c *cluster, node string) {
 	GinkgoHelper()
 	claim, scratch := createVolume(ctx, c, "data-"+node), createVolume(ctx, c, "db-"+node+"-scratch")
@@ -32,7 +33,8 @@ func createDatabase(ctx context.Context, c *cluster, node string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// createVolume does what the volume controller would: it makes a claim and a volume of one name, bound to each other.
+// createVolume creates a claim and a volume of the same name that are bound to each other, like the
+// volume controller.
 func createVolume(ctx context.Context, c *cluster, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	modes, size := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A hostile pod with the token that every pod gets: the operator gives it nothing.
+// A hostile pod with the default token must get nothing from the operator.
 var _ = Describe("the token of any other pod", Ordered, ContinueOnFailure, func() {
 	const pod = "default/default"
 	var it *actor
@@ -45,7 +45,7 @@ var _ = Describe("the token of any other pod", Ordered, ContinueOnFailure, func(
 	})
 })
 
-// tokenOfOther returns a token of a ServiceAccount in namespace default that has no binding.
+// tokenOfOther returns a token of a ServiceAccount without bindings in namespace default.
 func (c *cluster) tokenOfOther(ctx context.Context, account string) string {
 	GinkgoHelper()
 	accounts := c.admin.CoreV1().ServiceAccounts(metav1.NamespaceDefault)

@@ -1,5 +1,5 @@
-// Package config_test proves the manifests on a real API server. It accepts them, and the agents may do what their rights allow, and
-// nothing else.
+// Package config_test tests the manifests on a real API server: it must accept them, and the
+// programs may do what they need and nothing else.
 package config_test
 
 import (
@@ -49,11 +49,12 @@ type cluster struct {
 	agents     map[string]*corev1.Pod // by node
 }
 
-// shipped has config/default, for all specs that leave nothing behind that would disturb others. It has policy p.
+// shipped has config/default and policy p, for all specs that leave nothing behind that would
+// affect others.
 var shipped *cluster
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(time.Minute) // as long as it may take on a machine that does much else
+	SetDefaultEventuallyTimeout(time.Minute) // enough for a busy machine
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	shipped = startServer(ctx)
 	tryWithoutOperator(ctx, shipped)
@@ -63,8 +64,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	createNodeWithRecord(ctx, shipped)
 })
 
-// populate applies the folder, and puts an agent's pod and a database on each of the nodes n1 and
-// n2.
+// populate applies the folder, and creates an agent's pod and a database on each of the nodes n1
+// and n2.
 func (c *cluster) populate(ctx context.Context, folder string) {
 	GinkgoHelper()
 	c.install(ctx, folder)
@@ -92,7 +93,8 @@ func startServer(ctx context.Context) *cluster {
 	return c
 }
 
-// with is a folder with components, as `make deploy COMPONENTS=…` makes it; like those of config by its way from the repository's root.
+// with returns a folder with components, like `make deploy COMPONENTS=…`, as a path relative to the
+// repository's root.
 func with(folder string, components ...string) string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -115,8 +117,8 @@ func (c *cluster) apply(ctx context.Context, folder string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// install applies a folder, in which nothing is missing that only applying would bring: the CRD is
-// there. The API server has no warning about it, such as that something is deprecated.
+// install applies a folder after a dry run, which fails if something is missing or the API server
+// prints a warning, for example about a deprecation.
 func (c *cluster) install(ctx context.Context, folder string) {
 	GinkgoHelper()
 	_, err := c.kubectl(ctx, "apply", "--dry-run=server", "--warnings-as-errors", "-k", filepath.Join(testenv.Root(), folder))
@@ -124,7 +126,7 @@ func (c *cluster) install(ctx context.Context, folder string) {
 	c.apply(ctx, folder)
 }
 
-// agentsIn is the pod of a kustomization's DaemonSet, as the API server takes it.
+// agentsIn returns the pod spec of a kustomization's DaemonSet, with the API server's defaults.
 func (c *cluster) agentsIn(ctx context.Context, folder string) corev1.PodSpec {
 	GinkgoHelper()
 	output, err := c.kubectl(ctx, "apply", "--dry-run=server", "-o", "json", "-l", "app.kubernetes.io/component=agent",
@@ -142,7 +144,7 @@ func (c *cluster) agentsIn(ctx context.Context, folder string) corev1.PodSpec {
 	return corev1.PodSpec{}
 }
 
-// kubectl runs the kubectl that was built with the control plane, as the cluster's administrator.
+// kubectl runs the control plane's kubectl as the cluster administrator.
 func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(testenv.Assets(), "kubectl"), args...)
 	command.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
@@ -154,7 +156,7 @@ func (c *cluster) kubectl(ctx context.Context, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// createAgent does what the DaemonSet controller would: it makes a pod of the template, on the node.
+// createAgent creates a pod from the template on a node, like the DaemonSet controller.
 func (c *cluster) createAgent(ctx context.Context, node string) *corev1.Pod {
 	GinkgoHelper()
 	daemonSet, err := c.admin.AppsV1().DaemonSets(namespace).Get(ctx, agentAccount, metav1.GetOptions{})
@@ -167,7 +169,7 @@ func (c *cluster) createAgent(ctx context.Context, node string) *corev1.Pod {
 	return pod
 }
 
-// tokenOf asks for a token of the account as the kubelet does; without a pod it is bound to nothing.
+// tokenOf requests a token of the account like the kubelet. Without a pod it is not bound.
 func (c *cluster) tokenOf(ctx context.Context, account string, pod *corev1.Pod) string {
 	GinkgoHelper()
 	request := &authenticationv1.TokenRequest{}

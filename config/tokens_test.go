@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A token of the agent is worth something for ten minutes, and for as long as its pod is there.
+// A token of the agent must be valid for ten minutes, and only while its pod exists.
 var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, ContinueOnFailure, func() {
 	var token string
 	var own, other *ecdsa.PrivateKey
@@ -60,7 +60,7 @@ var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, Cont
 	It("a token whose pod is gone", func(ctx SpecContext) {
 		pod := shipped.createAgent(ctx, "n3")
 		used, gone := shipped.tokenOf(ctx, agentAccount, pod), shipped.tokenOf(ctx, agentAccount, pod)
-		expectAllowed(ctx, shipped.as(used, ""), getPolicy) // The API server remembers for ten seconds that it is good.
+		expectAllowed(ctx, shipped.as(used, ""), getPolicy) // the API server caches for ten seconds that it is valid
 		Expect(shipped.admin.CoreV1().Pods(namespace).Delete(ctx, pod.Name, *metav1.NewDeleteOptions(0))).To(Succeed())
 		expectNobody(ctx, gone)
 	})
@@ -74,7 +74,7 @@ var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, Cont
 	})
 })
 
-// signed is the token with other claims and the key's signature.
+// signed returns the token with changed claims and a valid signature.
 func signed(token string, key *ecdsa.PrivateKey, change func(object)) string {
 	GinkgoHelper()
 	parts := strings.Split(token, ".")

@@ -1,5 +1,5 @@
-// Package agent holds the manifest of the agents' DaemonSet. With --manage-agents the manager applies the very file that `kubectl
-// apply` applies otherwise, so the two cannot drift apart.
+// Package agent contains the manifest of the agents' DaemonSet. With --manage-agents, the manager
+// applies the same file as `kubectl apply`, so that the two cannot differ.
 package agent
 
 import _ "embed"
@@ -7,5 +7,5 @@ import _ "embed"
 //go:embed daemonset.yaml
 var manifest string
 
-// Manifest is daemonset.yaml.
+// Manifest returns daemonset.yaml.
 func Manifest() string { return manifest }

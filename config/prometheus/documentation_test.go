@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// monitoringKinds represent the Prometheus operator's: they take anything.
+// monitoringKinds stand for the kinds of the Prometheus operator, and accept everything.
 var monitoringKinds = []struct{ kind, plural string }{
 	{"ServiceMonitor", "servicemonitors"}, {"PodMonitor", "podmonitors"}, {"PrometheusRule", "prometheusrules"},
 }
@@ -30,7 +30,8 @@ spec:
 ---
 `
 
-// runsTheDocumentation runs the blocks of the two guides on the fleet, as an administrator who has the plugin.
+// runsTheDocumentation runs the code blocks of the two guides on the fleet, as an administrator
+// with the plugin.
 func (m *monitored) runsTheDocumentation(t *testing.T) {
 	plugin, err := testenv.Build(t.Context(), "kubectl-reboot")
 	if err != nil {
@@ -71,7 +72,7 @@ func (m *monitored) runsTheDocumentation(t *testing.T) {
 	}
 }
 
-// shell runs a block of a guide about node n4 and policy workers on those of the fleet.
+// shell runs a code block of a guide. It replaces node n4 and policy workers by those of the fleet.
 func (m *monitored) shell(t *testing.T, tools, where, script string) {
 	t.Helper()
 	script = regexp.MustCompile(`\bn4\b`).ReplaceAllString(script, "node-1")

@@ -17,7 +17,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 )
 
-// exported are the labels of a metric with all values that were seen, and those it has where it has no series yet.
+// exported returns the labels of a metric with all values that were seen, including labels without
+// series yet.
 func (m *monitored) exported(t *testing.T, metric string) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -38,7 +39,8 @@ func (m *monitored) exported(t *testing.T, metric string) map[string][]string {
 	return found
 }
 
-// described are the metrics that the programs register, with their labels: some have no series as long as all is well.
+// described returns the metrics that the programs register, with their labels. Some have no series
+// while all is well.
 func described() map[string][]string {
 	agent, manager := prometheus.NewRegistry(), prometheus.NewRegistry()
 	reboot.NewMetrics(agent)
@@ -64,7 +66,7 @@ func (m *monitored) exportsWhatIsAskedFor(t *testing.T) {
 	for where, expression := range expressions(t) {
 		root := parse(t, m.server, expression)
 		for _, selector := range root.selectors() {
-			if selector.Name != "ALERTS" { // Prometheus makes it
+			if selector.Name != "ALERTS" { // Prometheus creates it
 				m.exports(t, where, selector)
 			}
 		}
@@ -79,7 +81,7 @@ func (m *monitored) exportsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// exports holds a selector to what is exported: the metric, its labels, and the values that are named.
+// exports checks that a selector matches exported metrics, labels and values.
 func (m *monitored) exports(t *testing.T, where string, selector *node) {
 	t.Helper()
 	labels := m.exported(t, selector.Name)
@@ -101,7 +103,7 @@ func (m *monitored) exports(t *testing.T, where string, selector *node) {
 	}
 }
 
-// isReason reports whether the API has the reason: no run has all of them.
+// isReason reports whether the API has a reason. No single run has all of them.
 func isReason(t *testing.T, value string) bool {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("..", "..", "api", "v1alpha1", "rebootpolicy_conditions.go"))

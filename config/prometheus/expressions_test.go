@@ -13,7 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
-// expressions are those of the rules, of what alerts look up for their texts, and of the dashboard, by where they are.
+// expressions returns all expressions by place: those of the rules, of queries in alert texts, and
+// of the dashboard.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -33,7 +34,7 @@ func expressions(t *testing.T) map[string]string {
 	return all
 }
 
-// dashboard is what there is of a dashboard of Grafana.
+// dashboard holds the checked parts of a Grafana dashboard.
 type dashboard struct {
 	UID, Title string
 	Panels     []panel
@@ -62,7 +63,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// expressions have Grafana's variables filled in, as it fills them in.
+// expressions returns the expressions with Grafana's variables replaced.
 func (d dashboard) expressions() map[string]string {
 	variables := strings.NewReplacer("$__rate_interval", "1m", "$__range", "1h", "$policy", ".*")
 	all := map[string]string{}
@@ -82,12 +83,12 @@ func (d dashboard) expressions() map[string]string {
 	return all
 }
 
-// node is a part of an expression, as Prometheus' /api/v1/parse_query returns it.
+// node is a part of an expression, as returned by Prometheus' /api/v1/parse_query.
 type node struct {
 	Type     string
 	Name     string
 	Matchers []matcher
-	// Grouping are the labels of by or without.
+	// Grouping holds the labels of by or without.
 	Grouping []string
 	Matching *struct{ Labels, Include []string }
 	Expr     *node
@@ -107,7 +108,7 @@ func parse(t *testing.T, server *promserver.Server, expression string) *node {
 	return &root
 }
 
-// selectors are the selectors below a node.
+// selectors returns the selectors below a node.
 func (n *node) selectors() []*node {
 	if n == nil {
 		return nil
@@ -122,7 +123,8 @@ func (n *node) selectors() []*node {
 	return all
 }
 
-// uses calls visit for each label by which a part of the expression groups or matches, with that part.
+// uses calls visit for each label by which a part of the expression groups or matches, with that
+// part.
 func (n *node) uses(visit func(label string, of *node)) {
 	if n == nil {
 		return
@@ -141,7 +143,7 @@ func (n *node) uses(visit func(label string, of *node)) {
 	}
 }
 
-// The panels of the dashboard lie side by side, are numbered and explain themselves.
+// The panels of the dashboard must not overlap, and must have unique IDs and descriptions.
 func TestDashboard_IsLaidOut(t *testing.T) {
 	taken, ids := map[[2]int]string{}, map[int]bool{}
 	for _, p := range readDashboard(t).Panels {

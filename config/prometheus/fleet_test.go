@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
-// workload is a pod on each node that may not be evicted while its budget is there.
+// workload has a pod on each node, which may not be evicted while its budget exists.
 const workload = `
 apiVersion: apps/v1
 kind: Deployment
@@ -40,10 +40,11 @@ spec:
   selector: {matchLabels: {app: db}}
 `
 
-// scraped is true while both managers and both agents are, and no other.
+// scraped is true while exactly both managers and both agents are scraped.
 const scraped = `count(up{job=~"reboot-operator-.*"} == 1) == 4 and count(up{job=~"reboot-operator-.*"}) == 4`
 
-// monitored is a fleet, and a Prometheus that scrapes it as the monitors specify and evaluates the rules.
+// monitored is a fleet with a Prometheus that scrapes it as the monitors specify and evaluates the
+// rules.
 type monitored struct {
 	*fleet.Fleet
 
@@ -51,8 +52,8 @@ type monitored struct {
 	begun  time.Time
 }
 
-// A Prometheus scrapes managers and agents as the monitors specify, while two nodes are rebooted, one of them too slowly. All
-// that rules and dashboard ask for is there.
+// TestFleet tests Prometheus with the managers and agents while two nodes are rebooted, one of them
+// too slowly. Everything that the rules and the dashboard query must exist.
 func TestFleet(t *testing.T) {
 	m := startMonitored(t)
 	m.reboots(t)
@@ -89,12 +90,12 @@ func startMonitored(t *testing.T) *monitored {
 	))}
 }
 
-// reboots brings both nodes an update and sees them through: a drain that is blocked, a reboot that times out.
+// reboots updates both nodes and waits for the reboots: one has a blocked drain, and one times out.
 func (m *monitored) reboots(t *testing.T) {
 	t.Helper()
 	m.awaitSample(t, scraped)
 	policy, err := m.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
-		// With Abort the node would wait before its drain, for a budget that allows nothing.
+		// With Abort a node with a closed budget would wait before its drain.
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{Duration: time.Second}}
 		spec.MaxFailures = new(int32(50))
@@ -115,7 +116,7 @@ func (m *monitored) reboots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range m.Recorder.Read().Views {
-		if v.Reboots != 1 { // which the judge cannot see in Nodes alone
+		if v.Reboots != 1 { // the judge cannot see this in Nodes alone
 			t.Errorf("%s was rebooted %d times", v.Node, v.Reboots)
 		}
 	}
@@ -126,7 +127,7 @@ func (m *monitored) reboots(t *testing.T) {
 	m.awaitSample(t, scraped)
 }
 
-// awaitSample waits until a query has an answer.
+// awaitSample waits until a query has a result.
 func (m *monitored) awaitSample(t *testing.T, query string) {
 	t.Helper()
 	if err := m.Await(t.Context(), query, func() bool { return len(m.query(t, query)) > 0 }); err != nil {
@@ -149,7 +150,7 @@ func (m *monitored) areScraped(t *testing.T) {
 		"reboot-operator-manager a manager's 1 pod true", "reboot-operator-manager a manager's 1 pod true",
 	}
 	var got []string
-	// A scrape that takes longer than a second is none.
+	// A scrape that takes longer than a second fails.
 	err := m.Await(t.Context(), "all to be scraped at once", func() bool {
 		got = nil
 		for _, s := range m.query(t, `up{job=~"reboot-operator-.*"}`) {
@@ -197,7 +198,7 @@ func (m *monitored) refusesUnboundAccounts(t *testing.T) {
 	}
 }
 
-// quiet are the panels that show nothing of this fleet.
+// quiet lists the panels that show nothing for this fleet.
 var quiet = map[string]string{"panel Policies I": "its policy has no windows", "panel Gates A": "its policy has no gates"}
 
 func (m *monitored) evaluates(t *testing.T) {

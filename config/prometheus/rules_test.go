@@ -1,4 +1,4 @@
-// Package prometheus_test proves what config/prometheus brings to a Prometheus: the rules with promtool, rules and
+// Package prometheus_test tests config/prometheus: the rules with promtool, and the rules and the
 // dashboard with a real server that scrapes a fleet.
 package prometheus_test
 
@@ -16,7 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
-// ruleGroups are a PrometheusRule's, which are those of a rule file.
+// ruleGroups holds the groups of a PrometheusRule, in the format of a rule file.
 type ruleGroups struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -107,7 +107,7 @@ func TestRules_FireInTheirCaseAndNotInTheNearMiss(t *testing.T) {
 	}
 }
 
-// Every alert has a case in which it fires and one in which it does not.
+// Every alert must have a case in which it fires and one in which it does not.
 func TestRules_AreAllTested(t *testing.T) {
 	var file struct {
 		Tests []struct {
@@ -138,7 +138,7 @@ func TestRules_AreAllTested(t *testing.T) {
 	}
 }
 
-// Whoever is woken gets a summary, what to do, and a runbook.
+// Every alert must have a summary, a description of what to do, and a runbook.
 func TestRules_DescribeWhatToDo(t *testing.T) {
 	const book = "https://github.com/reboot-operator/reboot-operator/blob/main/docs/runbooks.md#"
 	var names []string
@@ -160,7 +160,7 @@ func TestRules_DescribeWhatToDo(t *testing.T) {
 	}
 }
 
-// runbooks are the sections of docs/runbooks.md that are named after an alert.
+// runbooks returns the sections of docs/runbooks.md that are named after an alert.
 func runbooks(t *testing.T) (names []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbooks.md"))

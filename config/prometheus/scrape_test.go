@@ -20,7 +20,7 @@ import (
 
 const namespace = "reboot-operator-system"
 
-// monitor is what there is of a ServiceMonitor or a PodMonitor.
+// monitor holds the used parts of a ServiceMonitor or a PodMonitor.
 type monitor struct {
 	APIVersion, Kind string
 	Metadata         metav1.ObjectMeta
@@ -54,8 +54,8 @@ type job struct {
 	MetricRelabelings []map[string]any  `json:"metric_relabel_configs,omitempty"`
 }
 
-// jobOf does what the Prometheus operator does of a monitor with one endpoint: its scrape_config, with the targets of a URL
-// and the token of a file.
+// jobOf converts a monitor with one endpoint like the Prometheus operator: to a scrape_config, with
+// targets from a URL and a token from a file.
 func jobOf(m monitor, targets, token string) job {
 	e := append(m.Spec.Endpoints, m.Spec.PodMetricsEndpoints...)[0]
 	j := job{
@@ -85,14 +85,14 @@ func relabel(all []relabeling) (configs []map[string]any) {
 	return configs
 }
 
-// target is one of an HTTP service discovery.
+// target is one entry of an HTTP service discovery.
 type target struct {
 	Targets []string          `json:"targets"`
 	Labels  map[string]string `json:"labels"`
 }
 
-// discover serves the pods of the fleet that a monitor finds by its selector and port, with the labels that the Prometheus
-// operator gives them.
+// discover serves the pods that a monitor selects as targets, with the labels that the Prometheus
+// operator adds.
 func discover(t *testing.T, f *fleet.Fleet, m monitor) string {
 	t.Helper()
 	selects, port := podsOf(t, f, m)
@@ -116,7 +116,8 @@ func discover(t *testing.T, f *fleet.Fleet, m monitor) string {
 	return server.URL
 }
 
-// podsOf is which pods a monitor selects, and their port: a ServiceMonitor's are those of the one Service that it selects.
+// podsOf returns the selector of a monitor's pods and their port. A ServiceMonitor selects them
+// through its Service.
 func podsOf(t *testing.T, f *fleet.Fleet, m monitor) (labels.Selector, string) {
 	t.Helper()
 	if m.Kind == "PodMonitor" {
@@ -148,7 +149,8 @@ func has(pod *corev1.Pod, port string) bool {
 	return false
 }
 
-// account makes Prometheus' ServiceAccount and returns the file of its token. It may read metrics where it is bound.
+// account creates Prometheus' ServiceAccount and returns the file of its token. If bound, it may
+// read metrics.
 func account(t *testing.T, f *fleet.Fleet, dir, name string, bound bool) string {
 	t.Helper()
 	client := f.Cluster.Client()
@@ -177,7 +179,7 @@ func account(t *testing.T, f *fleet.Fleet, dir, name string, bound bool) string 
 	return file
 }
 
-// configuration is a prometheus.yml with the rules and some jobs. It looks once a second.
+// configuration returns a prometheus.yml with the rules and some jobs, which scrapes every second.
 func configuration(t *testing.T, jobs ...job) string {
 	t.Helper()
 	text, err := yaml.Marshal(map[string]any{
