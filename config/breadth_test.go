@@ -133,8 +133,8 @@ func requestFor(verb, folder, name, subresource, kind string) request {
 	return request{}
 }
 
-// withoutOperator is what a ServiceAccount without a binding may do on this version of Kubernetes.
-// It is measured before the operator is installed.
+// withoutOperator holds everything that a ServiceAccount without a binding may do on this version
+// of Kubernetes. It is measured before the operator is installed.
 var withoutOperator struct {
 	tried, refused int
 	through        []string
