@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Each row of docs/behaviours.md, from 1 to 65, names tests that exist and that carry the row's number in their names.
+// TestBehaviours_AreShownByTheTestsThatDocsNames checks that each row of docs/behaviours.md names
+// tests that exist and have the row's number in their names.
 func TestBehaviours_AreShownByTheTestsThatDocsNames(t *testing.T) {
 	last := 0
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| (.+) \| (.+) \|$`).FindAllStringSubmatch(read(t, "docs/behaviours.md"), -1) {
@@ -31,7 +32,7 @@ func expectTest(t *testing.T, number int, shown string) {
 	t.Helper()
 	folder, name, found := strings.Cut(strings.TrimPrefix(shown, "`"), "`: ")
 	if !found {
-		t.Fatalf("%q is no package and no test", shown)
+		t.Fatalf("%q is not a package with a test", shown)
 	}
 	_, numbers, _ := strings.Cut(strings.ToLower(name), "behaviour")
 	if !slices.Contains(regexp.MustCompile(`\d+`).FindAllString(numbers, -1), strconv.Itoa(number)) {

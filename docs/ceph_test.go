@@ -16,8 +16,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// ceph is docs/examples/ceph.yaml on an API server: its policy, and its hook with the rights that the file gives it, beside a Ceph
-// of this test.
+// ceph runs the hook of docs/examples/ceph.yaml with its policy and rights on an API server, against
+// a fake Ceph.
 type ceph struct {
 	*testing.T
 	env    *embedded.Cluster
@@ -70,21 +70,22 @@ func (c *ceph) shell(script string) string {
 	return out
 }
 
-// ask is what the manager writes when it asks the hooks of a run.
+// ask writes the status with which the manager starts the hooks of a run.
 func (c *ceph) ask(stage string, number int) {
 	c.Helper()
 	c.shell(fmt.Sprintf(`kubectl patch rebootpolicy ceph --subresource=status --type=merge -p '{"status":{"limit":0,"run":{
 		"startedAt":"2026-11-23T22:00:00Z","seq":0,"rebooted":0,"failed":0,"hooks":{"stage":%q,"number":%d,"at":"2026-11-23T22:00:00Z"}}}}'`, stage, number))
 }
 
-// await waits for what the hook has answered.
+// await waits for an answer of the hook.
 func (c *ceph) await(verb, want string) {
 	c.Helper()
 	c.shell(fmt.Sprintf(`kubectl wait rebootpolicy ceph --timeout=2m --for=jsonpath='{.metadata.annotations.example\.com/noout-%s}'=%q`, verb, want))
 }
 
-// The hook of docs/examples/ceph.yaml sets noout when it is asked before a run, and unsets it after the run, once for each number. It
-// reports that Ceph refuses, and tries again. It may write its two answers and nothing else.
+// testCeph checks that the hook of docs/examples/ceph.yaml sets noout before a run and unsets it
+// after the run, once for each number. If Ceph refuses, the hook reports that and tries again. It may
+// write only its two answers.
 func testCeph(t *testing.T, env *embedded.Cluster) {
 	t.Helper()
 	c := newCeph(t, env)

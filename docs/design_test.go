@@ -17,14 +17,16 @@ import (
 var (
 	numbered = regexp.MustCompile(`(?m)^\d+\. (.+)$`)
 	inCode   = regexp.MustCompile("`([^`\n]+)`")
-	// items are whole numbered items, which may have several lines; identifier is a name of Go, or a method as Type.Name.
+	// items matches whole numbered items, which may have several lines. identifier matches a Go name,
+	// or a method as Type.Name.
 	items      = regexp.MustCompile(`(?m)^\d+\. .+(\n {3}.+)*$`)
 	identifier = regexp.MustCompile(`^([A-Z]\w*\.)?[A-Za-z]\w*$`)
-	// function is a declaration, with the type that it is a method of.
+	// function matches a declaration, with the type of a method.
 	function = regexp.MustCompile(`(?m)^func (?:\((?:\w+ )?\*?(\w+)\) )?(\w+)`)
 )
 
-// The walks of docs/design.md name files, and functions that are declared in them. Each other file that the page names exists.
+// TestDesign_WalksNameFunctions checks that the walks of docs/design.md name files, and functions
+// that are declared in them, and that each other file on the page exists.
 func TestDesign_WalksNameFunctions(t *testing.T) {
 	page := read(t, "docs/design.md")
 	for _, name := range inCode.FindAllStringSubmatch(page, -1) {
@@ -58,7 +60,8 @@ func TestDesign_WalksNameFunctions(t *testing.T) {
 	}
 }
 
-// The section about what to add names functions, types, variables and constants that a file of the same step declares.
+// TestDesign_AdditionsNameDeclarations checks that each step of "Where to add something" names only
+// functions, types, variables and constants that a file of the step declares.
 func TestDesign_AdditionsNameDeclarations(t *testing.T) {
 	_, section, _ := strings.Cut(read(t, "docs/design.md"), "## Where to add something\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -85,7 +88,7 @@ func TestDesign_AdditionsNameDeclarations(t *testing.T) {
 	}
 }
 
-// others are the types, variables and constants that a file declares.
+// others returns the types, variables and constants that a file declares.
 func others(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(testenv.Root(), path), nil, parser.SkipObjectResolution)
@@ -112,7 +115,7 @@ func others(t *testing.T, path string) map[string]bool {
 	return all
 }
 
-// functions are those that a file declares; a method is Type.Name.
+// functions returns the functions that a file declares, methods as Type.Name.
 func functions(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

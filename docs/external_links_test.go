@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// externalLinks is the variable by which `make links` asks for what needs the internet.
+// externalLinks is the variable that `make links` sets to check links on the internet.
 const externalLinks = "EXTERNAL_LINKS"
 
-// Every link of a page to another site leads somewhere.
+// TestExternalLinks checks that every link to another site works.
 func TestExternalLinks(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(externalLinks) == "" {
@@ -41,7 +41,8 @@ func TestExternalLinks(t *testing.T) {
 	}
 }
 
-// leadsSomewhere asks for a page up to three times. A site that is there and does not want to answer a program is no broken link.
+// leadsSomewhere requests a page up to three times. A site that refuses programs does not count as a
+// broken link.
 func leadsSomewhere(ctx context.Context, target string) error {
 	var err error
 	for range 3 {

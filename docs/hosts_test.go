@@ -20,7 +20,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// The table of docs/hosts.md has every engine and no other. Each of its sections is followed by a test of the agent.
+// TestHosts_HasEveryEngine checks that the table of docs/hosts.md has every engine and no other, and
+// that a test of the agent follows each of its sections.
 func TestHosts_HasEveryEngine(t *testing.T) {
 	rows, err := document.Table(filepath.Join(testenv.Root(), "docs", "hosts.md"), "Hosts")
 	if err != nil {
@@ -34,7 +35,7 @@ func TestHosts_HasEveryEngine(t *testing.T) {
 		}
 		anchor := link.FindStringSubmatch(row[0])
 		if anchor == nil {
-			continue // None of ours.
+			continue // a host with its own operator
 		}
 		for _, m := range headline.FindAllStringSubmatch(read(t, "docs/hosts.md"), -1) {
 			if anchorOf(m[1]) == anchor[2] && !strings.Contains(walks, `Entry(nil, "`+m[1]+`", `) {
@@ -50,7 +51,7 @@ func TestHosts_HasEveryEngine(t *testing.T) {
 	}
 }
 
-// notOurs are what docs/hosts.md names and the agent does not know, each with who reads it.
+// notOurs lists names in docs/hosts.md that the agent does not know, each with the program that reads it.
 var notOurs = map[string]string{
 	"/etc/apt/apt.conf.d/20auto-upgrades":          "unattended-upgrades",
 	"/etc/dnf/vars/releasever":                     "dnf",
@@ -69,7 +70,8 @@ var (
 	addOn    = regexp.MustCompile(`COMPONENTS=([\w-]+)`)
 )
 
-// Each unit, path, bus name and component that docs/hosts.md names is known to the agent's source, or to config.
+// TestHosts_NamesWhatTheAgentKnows checks that the agent's source or config knows each unit, path, bus
+// name and component in docs/hosts.md.
 func TestHosts_NamesWhatTheAgentKnows(t *testing.T) {
 	page := read(t, "docs/hosts.md")
 	known := sources(t, "agent", "config/host")
@@ -89,7 +91,7 @@ func TestHosts_NamesWhatTheAgentKnows(t *testing.T) {
 	}
 }
 
-// sources is what files below folders contain, without tests and what they need.
+// sources returns the text of all files below folders, except tests and their helpers.
 func sources(t *testing.T, folders ...string) string {
 	t.Helper()
 	var all strings.Builder

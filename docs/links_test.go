@@ -17,14 +17,14 @@ var (
 	noAnchor = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
 
-// pages are the project's, by their paths in the repository.
+// pages returns the project's pages, by their paths in the repository.
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "config/*/README.md"} {
 		found, err := filepath.Glob(filepath.Join(testenv.Root(), pattern))
 		if err != nil || len(found) == 0 {
-			t.Fatalf("there are no pages %s (%v)", pattern, err)
+			t.Fatalf("found no pages %s (%v)", pattern, err)
 		}
 		for _, path := range found {
 			page, _ := filepath.Rel(testenv.Root(), path)
@@ -34,10 +34,10 @@ func pages(t *testing.T) []string {
 	return all
 }
 
-// repository begins the links of pages that are read outside of it, such as that of the chart.
+// repository is the prefix of links in pages that are read elsewhere, such as that of the chart.
 const repository = "https://github.com/reboot-operator/reboot-operator/blob/main/"
 
-// Every link of a page to another page, file or section leads there.
+// TestLinks checks that every link to another page, file or section works.
 func TestLinks(t *testing.T) {
 	for _, page := range pages(t) {
 		for _, m := range link.FindAllStringSubmatch(read(t, page), -1) {
@@ -58,7 +58,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// anchors are the sections of a page as GitHub names them.
+// anchors returns the sections of a page as GitHub names them.
 func anchors(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
@@ -72,7 +72,7 @@ func anchorOf(heading string) string {
 	return strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// Every page is in the navigation of the site that make docs builds.
+// TestSite checks that every page is in the navigation of the site that make docs builds.
 func TestSite(t *testing.T) {
 	navigation := read(t, "hack/site/config.mjs")
 	for _, page := range pages(t) {
@@ -83,8 +83,8 @@ func TestSite(t *testing.T) {
 	}
 }
 
-// TestQuestions checks that each question in CONTRIBUTING.md is answered within two clicks from the README: its page is linked from
-// the README, or from a page that is.
+// TestQuestions checks that each question in CONTRIBUTING.md is answered within two clicks from the
+// README: its page is linked from the README, or from a page that is.
 func TestQuestions(t *testing.T) {
 	_, list, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "## Questions that the docs answer\n")
 	list, _, _ = strings.Cut(list, "\n## ")
@@ -106,7 +106,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// linked are the files that a page links to, by their paths in the repository.
+// linked returns the files that a page links to, by their paths in the repository.
 func linked(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

@@ -50,7 +50,7 @@ func (c *cluster) get(t *testing.T, namespace, name string, o client.Object) err
 	return c.api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
 }
 
-// blocks are the blocks of code of a guide, by their heading and language; several are one text.
+// blocks returns the blocks of code of a guide, by language and heading. Several are one text.
 func blocks(t *testing.T, guide string) map[string]string {
 	t.Helper()
 	all, err := document.Blocks(filepath.Join(testenv.Root(), "docs", guide))
@@ -71,7 +71,7 @@ func TestOnAnAPIServer(t *testing.T) {
 	t.Run("examples/ceph.yaml", func(t *testing.T) { testCeph(t, env) })
 }
 
-// An administrator goes through the guide from top to bottom, with every other operator installed.
+// testMigrate follows the guide from top to bottom, with every other operator installed.
 func testMigrate(t *testing.T, env *embedded.Cluster) {
 	t.Helper()
 	c := newCluster(t, env)
@@ -92,7 +92,7 @@ func (c *cluster) policiesAreAccepted(t *testing.T) {
 		}
 		policies++
 		var policy v1alpha1.RebootPolicy
-		if err := yaml.UnmarshalStrict([]byte(text[strings.Index(text, "apiVersion"):endOfPolicy(text)]), &policy); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(text[strings.Index(text, "apiVersion"):]), &policy); err != nil {
 			t.Fatalf("%s: %v", heading, err)
 		}
 		if policy.Spec.ModeOrDefault() != v1alpha1.ModeDryRun {
@@ -106,14 +106,6 @@ func (c *cluster) policiesAreAccepted(t *testing.T) {
 	if policies != 2 {
 		t.Errorf("%d policies", policies)
 	}
-}
-
-// endOfPolicy: what follows in the same section is a comparison, which begins with a comment at the margin.
-func endOfPolicy(text string) int {
-	if i := strings.Index(text, "\n# before"); i >= 0 {
-		return i
-	}
-	return len(text)
 }
 
 // does runs the commands under a heading.

@@ -13,7 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// What the guides show of a RebootPolicy has fields that there are, with values that the API server accepts.
+// TestPolicies_AreAccepted checks that the API server accepts every part of a RebootPolicy in the guides.
 func TestPolicies_AreAccepted(t *testing.T) {
 	kind, err := definition.Shipped()
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPolicies_AreAccepted(t *testing.T) {
 	}
 }
 
-// policyOf is a policy with what a block shows: all of it, its drain rules, what its status has of versions, or fields of its spec.
+// policyOf returns a policy with what a block shows: all of it, its drain rules, or fields of its spec.
 func policyOf(t *testing.T, block string) *v1alpha1.RebootPolicy {
 	t.Helper()
 	var top map[string]any
@@ -54,8 +54,6 @@ func policyOf(t *testing.T, block string) *v1alpha1.RebootPolicy {
 	case top["spec"] != nil:
 	case top["rules"] != nil:
 		top = map[string]any{"spec": map[string]any{"drain": top}}
-	case top["versions"] != nil:
-		top = map[string]any{"status": top}
 	default:
 		top = map[string]any{"spec": top}
 	}
@@ -71,12 +69,12 @@ func policyOf(t *testing.T, block string) *v1alpha1.RebootPolicy {
 	return policy
 }
 
-// howTos are the pages that describe a task each, by their paths in the repository.
+// howTos returns the how-to pages, by their paths in the repository.
 func howTos(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(testenv.Root(), "docs", "howto", "*.md"))
 	if err != nil || len(found) == 0 {
-		t.Fatalf("there are no how-to pages (%v)", err)
+		t.Fatalf("found no how-to pages (%v)", err)
 	}
 	var all []string
 	for _, path := range found {
@@ -85,7 +83,7 @@ func howTos(t *testing.T) []string {
 	return all
 }
 
-// TestHowTos_AreShort: a page answers one question, in at most 600 words.
+// TestHowTos_AreShort checks that each how-to page has at most 600 words.
 func TestHowTos_AreShort(t *testing.T) {
 	for _, page := range howTos(t) {
 		if words := len(strings.Fields(read(t, page))); words > 600 {

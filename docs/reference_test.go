@@ -24,7 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
-// The lists of docs/reference.md have every name of the program, and no other.
+// TestReference checks that the lists of docs/reference.md have every name of the programs and no other.
 func TestReference(t *testing.T) {
 	constants := contract(t)
 	for heading, want := range map[string][]string{
@@ -46,7 +46,7 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// The record that docs/design.md describes has every annotation that the API names on a Node.
+// TestDesign_HasTheRecord checks that docs/design.md describes every annotation on Nodes.
 func TestDesign_HasTheRecord(t *testing.T) {
 	record := read(t, "docs/design.md")
 	for _, key := range contract(t).of("Annotation") {
@@ -56,7 +56,7 @@ func TestDesign_HasTheRecord(t *testing.T) {
 	}
 }
 
-// The folders that docs/design.md lists are those there are, down to the second level where it goes there.
+// TestDesign_HasEveryFolder checks that docs/design.md lists every folder, and no folder that is gone.
 func TestDesign_HasEveryFolder(t *testing.T) {
 	listed := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*) +\S`).FindAllStringSubmatch(codeOf(t), -1) {
@@ -81,7 +81,7 @@ func TestDesign_HasEveryFolder(t *testing.T) {
 	}
 }
 
-// Every reason that the program gives is explained.
+// TestReasons_AreAllExplained checks that docs/reasons.md explains every reason.
 func TestReasons_AreAllExplained(t *testing.T) {
 	text := read(t, "docs/reasons.md")
 	for _, reason := range contract(t).of("Reason") {
@@ -91,7 +91,7 @@ func TestReasons_AreAllExplained(t *testing.T) {
 	}
 }
 
-// constants are the texts that the API's package exports, by their names.
+// constants holds the strings that the API's package exports, by their names.
 type constants map[string]string
 
 func (c constants) of(prefix string) []string {
@@ -105,7 +105,7 @@ func (c constants) of(prefix string) []string {
 	return slices.Compact(values)
 }
 
-// reasonsOfEvents are the reasons that events carry, too.
+// reasonsOfEvents returns the reasons that are also reasons of events.
 func reasonsOfEvents() []string {
 	return []string{
 		string(v1alpha1.ReasonAgentSilent),
@@ -177,7 +177,7 @@ func literalOf(literal *ast.BasicLit) string {
 	return literal.Value
 }
 
-// allMetrics are those of both programs, as docs/reference.md writes them: name{labels}.
+// allMetrics returns the metrics of both programs as name{labels}.
 func allMetrics(t *testing.T) []string {
 	t.Helper()
 	manager, agent := prometheus.NewRegistry(), prometheus.NewRegistry()
@@ -211,7 +211,7 @@ func managerFlags() []string {
 	return names
 }
 
-// agentFlags are read from the source: the agent is a program.
+// agentFlags reads the agent's flags from its source, because package main cannot be imported.
 func agentFlags(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -221,7 +221,7 @@ func agentFlags(t *testing.T) []string {
 	return names
 }
 
-// firstCells are what the tables under a heading are about: the code in the first cell of each row.
+// firstCells returns the code in the first cell of each row of the tables under a heading.
 func firstCells(t *testing.T, guide, heading string) []string {
 	t.Helper()
 	rows, err := document.Table(filepath.Join(testenv.Root(), "docs", guide), heading)
@@ -253,7 +253,7 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// docs/install.md lists what can be deployed: every overlay and every component, and no other.
+// TestInstall_ListsOverlaysAndComponents checks that docs/install.md lists every overlay and component.
 func TestInstall_ListsOverlaysAndComponents(t *testing.T) {
 	page := read(t, "docs/install.md")
 	for folder, list := range map[string]*regexp.Regexp{

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// attempted reports in which sections of config/attempts.md the attempts of a section of security.md are.
+// attempted maps the sections of security.md to those of config/attempts.md.
 var attempted = map[string][]string{
 	"A stolen token of an agent":    {"The agent's token of node n1"},
 	"On Kubernetes 1.31 to 1.35":    {"The agent's token of node n1 in the fallback"},
@@ -22,13 +22,13 @@ var attempted = map[string][]string{
 // claim is a sentence of docs/security.md.
 type claim struct {
 	heading, sentence string
-	// can: the table is of what somebody can do.
+	// can is true in a table of what somebody can do.
 	can   bool
 	shown []string
 }
 
-// Each sentence of docs/security.md names what shows it: an attempt that was answered as the sentence specifies, a test, or a
-// target of make.
+// TestSecurity_IsShown checks that each sentence of docs/security.md names what shows it: an attempt
+// with the answer that the sentence describes, a test, or a make target.
 func TestSecurity_IsShown(t *testing.T) {
 	all := claims(t)
 	if len(all) < 40 {
@@ -41,7 +41,7 @@ func TestSecurity_IsShown(t *testing.T) {
 	}
 }
 
-// claims are the rows of the tables that have a column "shown by".
+// claims returns the rows of the tables with a column "shown by".
 func claims(t *testing.T) []claim {
 	t.Helper()
 	var all []claim
@@ -83,14 +83,14 @@ func (c claim) expectShown(t *testing.T, shown string) {
 		}
 	case isTarget:
 		if !strings.Contains(read(t, "Makefile"), "\n"+target+":") {
-			t.Errorf("there is no make %s", target)
+			t.Errorf("make has no target %s", target)
 		}
 	default:
 		t.Errorf("%q is neither an attempt, nor a test, nor a target", shown)
 	}
 }
 
-// answersTo reports how an attempt was answered, of whoever tried; "who, what" is one of them only.
+// answersTo returns how an attempt was answered, for all who tried it, or with "who, what" for one.
 func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]bool) {
 	t.Helper()
 	allowed = map[bool]bool{}
@@ -108,7 +108,7 @@ func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]b
 	return allowed
 }
 
-// tests is the source of a folder's tests.
+// tests returns the source of a folder's tests.
 func tests(t *testing.T, folder string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(testenv.Root(), folder, "*_test.go"))
