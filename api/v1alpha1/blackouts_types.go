@@ -1,8 +1,9 @@
 package v1alpha1
 
-// Blackout is a range of civil dates on which no reboot starts.
+// Blackout is a range of civil dates on which no reboot starts, once or every year.
 //
-// +kubebuilder:validation:XValidation:rule="self.to > self.from",message="to must be after from, because it is the first day on which reboots may start again: set it to the day after the last day"
+// +kubebuilder:validation:XValidation:rule="size(self.from) == size(self.to)",message="from and to must both have a year, or neither, which repeats the blackout every year"
+// +kubebuilder:validation:XValidation:rule="size(self.from) == 5 ? self.to != self.from : self.to > self.from",message="to must be after from, because it is the first day on which reboots may start again: set it to the day after the last day"
 type Blackout struct {
 	// name identifies the blackout in status and messages, such as year-end.
 	// +required
@@ -11,15 +12,16 @@ type Blackout struct {
 	Name string `json:"name"`
 
 	// from is the first day of the blackout, from its first instant in timeZone, such as "2026-12-19".
+	// Without a year, as in "12-19", the blackout repeats every year.
 	// +required
-	// +kubebuilder:validation:Format=date
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{4}-)?[0-9]{2}-[0-9]{2}$') && timestamp((size(self) == 5 ? '2024-' + self : self) + 'T00:00:00Z').getFullYear() >= 0",message="from must be a date as YYYY-MM-DD, or as MM-DD for every year, such as 2026-12-19 or 12-19"
 	// +kubebuilder:validation:MaxLength=32
 	From string `json:"from"`
 
-	// to is the day after the last day of the blackout, such as "2027-01-04".
+	// to is the day after the last day of the blackout, such as "2027-01-04", or "01-04" if from has no year.
 	// The blackout ends with the first instant of that day.
 	// +required
-	// +kubebuilder:validation:Format=date
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{4}-)?[0-9]{2}-[0-9]{2}$') && timestamp((size(self) == 5 ? '2024-' + self : self) + 'T00:00:00Z').getFullYear() >= 0",message="to must be a date as YYYY-MM-DD, or as MM-DD for every year, such as 2027-01-04 or 01-04"
 	// +kubebuilder:validation:MaxLength=32
 	To string `json:"to"`
 

@@ -113,6 +113,7 @@ type RebootPolicySpec struct {
 	Windows []Window `json:"windows,omitempty"`
 
 	// blackouts are dates on which no reboot starts, even if a window is open.
+	// Dates without a year, such as "12-19", repeat every year.
 	// If the list is absent, there are none.
 	// Example: [{name: year-end, from: "2026-12-19", to: "2027-01-04"}].
 	// +optional

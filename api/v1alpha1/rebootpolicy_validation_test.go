@@ -354,21 +354,28 @@ var _ = Describe("spec", func() {
 
 	Describe("blackouts", func() {
 		blackout := func(fields string) string { return "blackouts: [{name: b, " + fields + "}]" }
+		const noDate = "from must be a date as YYYY-MM-DD, or as MM-DD for every year"
 		const sentence = "to must be after from, because it is the first day on which reboots may start again"
 		DescribeTable("accepts", accepts,
 			Entry("one day", blackout(`from: "2026-12-24", to: "2026-12-25"`)),
 			Entry("a turn of the year in a zone", blackout(`from: "2026-12-19", to: "2027-01-04", timeZone: Europe/Berlin, reason: holidays`)),
+			Entry("every year, over its turn", blackout(`from: "12-20", to: "01-06"`)),
+			Entry("a leap day, every year that has one", blackout(`from: "02-29", to: "03-01"`)),
 			Entry("a leap day", blackout(`from: "2028-02-29", to: "2028-03-01"`)),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no day", blackout(`from: "2026-12-24", to: "2026-12-24"`), sentence),
 			Entry("days that run back", blackout(`from: "2027-01-04", to: "2026-12-19"`), sentence),
-			Entry("a date that is none", blackout(`from: "2026-02-30", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
-			Entry("a leap day in another year", blackout(`from: "2027-02-29", to: "2027-03-01"`), "spec.blackouts[0].from in body must be of type date"),
-			Entry("a time of day", blackout(`from: "2026-12-24T00:00:00Z", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
+			Entry("a date that is none", blackout(`from: "2026-02-30", to: "2026-12-25"`), noDate),
+			Entry("a day of the year that is none", blackout(`from: "02-30", to: "12-25"`), noDate),
+			Entry("a month that is none", blackout(`from: "00-10", to: "12-25"`), noDate),
+			Entry("a leap day in another year", blackout(`from: "2027-02-29", to: "2027-03-01"`), noDate),
+			Entry("a time of day", blackout(`from: "2026-12-24T00:00:00Z", to: "2026-12-25"`), noDate),
+			Entry("a whole year", blackout(`from: "12-24", to: "12-24"`), sentence),
+			Entry("a year for one of both", blackout(`from: "12-24", to: "2026-12-25"`), "from and to must both have a year, or neither"),
 			Entry("a name with a capital", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "such as year-end"),
 			Entry("a novel", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
-			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), "spec.blackouts[0].from in body must be of type date"),
+			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), noDate),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
 			Entry("an unknown zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
 				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),

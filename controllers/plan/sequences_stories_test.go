@@ -387,6 +387,11 @@ func clocks() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-1", drains(150*minute)), needy("worker-2")),
 			lasts:    27 * time.Hour,
 		},
+		"blackout-every-year": {
+			about:    "A blackout of the first days of June, every year: nothing starts until its end, by the clocks of its zone.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", frozen(v1alpha1.Blackout{Name: "quarter", From: "05-30", To: "06-03", TimeZone: "Europe/Berlin"}))},
+			hosts:    hosts(needy, "worker-1"),
+		},
 		"deadline-ignores-windows": {
 			about: "A deadline of a day that ignores windows: the one of worker-1 ends at 22:10, in a blackout, and it goes at midnight, long before the " +
 				"window at noon; that of worker-2 at 00:30. worker-3 waits for the window, and its message names it.",

@@ -88,6 +88,21 @@ func parseDate(s string) (date, error) {
 	return dateOf(reading(t.Unix())), nil
 }
 
+// leapYear has every day of a year.
+const leapYear = "2024-"
+
+// isDayOfYear reports whether s is a date as MM-DD. 29 February is one.
+func isDayOfYear(s string) bool {
+	_, err := parseDate(leapYear + s)
+	return err == nil
+}
+
+// dayOfYear is the date of MM-DD in a year. If the year has no 29 February, that is 1 March.
+func dayOfYear(year int, s string) date {
+	t, _ := time.Parse(time.DateOnly, leapYear+s)
+	return dateOf(reading(time.Date(year, t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix()))
+}
+
 // at returns the reading a number of seconds after midnight of the date.
 func (d date) at(secondOfDay int64) reading { return reading(int64(d)*secondsPerDay + secondOfDay) }
 

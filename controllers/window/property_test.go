@@ -89,10 +89,11 @@ func drawSet[E comparable](t *rapid.T, label string, of []E) []E {
 func drawBlackout(t *rapid.T, name, zone string, middle time.Time) v1alpha1.Blackout {
 	year, month, day := middle.Date()
 	from := time.Date(year, month, day+rapid.IntRange(-10, 10).Draw(t, "from"), 0, 0, 0, 0, time.UTC)
+	layout := rapid.SampledFrom([]string{time.DateOnly, "01-02"}).Draw(t, "layout")
 	return v1alpha1.Blackout{
 		Name:     name,
-		From:     from.Format(time.DateOnly),
-		To:       from.AddDate(0, 0, rapid.IntRange(1, 12).Draw(t, "length")).Format(time.DateOnly),
+		From:     from.Format(layout),
+		To:       from.AddDate(0, 0, rapid.IntRange(1, 12).Draw(t, "length")).Format(layout),
 		TimeZone: drawZone(t, zone),
 	}
 }
@@ -262,6 +263,7 @@ func drawPolicy(t *rapid.T) ([]v1alpha1.Window, []v1alpha1.Blackout, time.Time) 
 	for i := range rapid.IntRange(0, 4).Draw(t, "blackouts") {
 		b := drawBlackout(t, fmt.Sprintf("b%d", i), rapid.SampledFrom(zones).Draw(t, "zone"), now)
 		if rapid.Bool().Draw(t, "far") {
+			b.From = now.AddDate(0, 0, rapid.IntRange(-400, 10).Draw(t, "from")).Format(time.DateOnly)
 			b.To = now.AddDate(0, 0, rapid.IntRange(20, 5000).Draw(t, "to")).Format(time.DateOnly)
 		}
 		blackouts = append(blackouts, b)

@@ -98,6 +98,9 @@ func (w weeks) has(d date) bool {
 type span struct {
 	name, reason string
 	from, to     time.Time
+	// yearly resolves the blackout for a year, or is nil if it has dates with a year. from and to are
+	// zero then.
+	yearly func(year int) span
 }
 
 // holds reports whether the blackout is in force at t.
@@ -160,13 +163,16 @@ func (z zones) rule(w v1alpha1.Window) (rule, error) {
 
 // span compiles a blackout.
 func (z zones) span(b v1alpha1.Blackout) (span, error) {
+	if isDayOfYear(b.From) && isDayOfYear(b.To) {
+		return z.yearly(b)
+	}
 	from, err := parseDate(b.From)
 	if err != nil {
-		return span{}, fmt.Errorf("from %q must be a date as YYYY-MM-DD", b.From)
+		return span{}, fmt.Errorf("from %q must be a date as YYYY-MM-DD, or from and to as MM-DD", b.From)
 	}
 	to, err := parseDate(b.To)
 	if err != nil {
-		return span{}, fmt.Errorf("to %q must be a date as YYYY-MM-DD", b.To)
+		return span{}, fmt.Errorf("to %q must be a date as YYYY-MM-DD, or from and to as MM-DD", b.To)
 	}
 	if to <= from {
 		return span{}, fmt.Errorf("to %s must be after from %s: it is the first day on which reboots may start again", b.To, b.From)
@@ -177,6 +183,25 @@ func (z zones) span(b v1alpha1.Blackout) (span, error) {
 	}
 	c := clock{zone: zone}
 	return span{name: b.Name, reason: b.Reason, from: c.first(from.at(0)), to: c.first(to.at(0))}, nil
+}
+
+// yearly checks a blackout that repeats every year. One that ends on an earlier day of the year than it
+// begins ends in the next year.
+func (z zones) yearly(b v1alpha1.Blackout) (span, error) {
+	if b.From == b.To {
+		return span{}, fmt.Errorf("to %s must be another day than from: it is the first day on which reboots may start again", b.To)
+	}
+	zone, err := z.load(b.TimeZoneOrDefault())
+	if err != nil {
+		return span{}, err
+	}
+	return span{name: b.Name, reason: b.Reason, yearly: func(year int) span {
+		c, ends := clock{zone: zone}, year
+		if b.To < b.From {
+			ends++
+		}
+		return span{name: b.Name, reason: b.Reason, from: c.first(dayOfYear(year, b.From).at(0)), to: c.first(dayOfYear(ends, b.To).at(0))}
+	}}, nil
 }
 
 func (z zones) load(name string) (*time.Location, error) {

@@ -64,7 +64,7 @@ func Compile(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout) (Schedule
 	if err != nil {
 		return Schedule{}, err
 	}
-	skipped := func(s span) bool { return !s.from.Before(s.to) } // if its zone skipped all of its dates
+	skipped := func(s span) bool { return s.yearly == nil && !s.from.Before(s.to) } // if its zone skipped all of its dates
 	return Schedule{compiled: true, rules: rules, blackouts: slices.DeleteFunc(spans, skipped)}, nil
 }
 
@@ -117,6 +117,7 @@ func (s Schedule) regular(now time.Time) State {
 		return State{}
 	}
 	s.rules = slices.Clone(s.rules) // the clocks have caches, and goroutines may share a Schedule
+	s.blackouts = s.blackoutsAround(now)
 	always := len(s.rules) == 0
 	if i := s.blackoutAt(now); i < len(s.blackouts) {
 		b := s.blackouts[i]
@@ -202,6 +203,30 @@ func visibleAt(now, instant time.Time) time.Time {
 }
 
 // Below, the zero time means never.
+
+// blackoutsAround resolves the blackouts that repeat every year, from before now until the first that begins after the horizon.
+func (s Schedule) blackoutsAround(now time.Time) []span {
+	if !slices.ContainsFunc(s.blackouts, func(b span) bool { return b.yearly != nil }) {
+		return s.blackouts
+	}
+	var spans []span
+	for _, b := range s.blackouts {
+		if b.yearly == nil {
+			spans = append(spans, b)
+			continue
+		}
+		for year := now.Year() - 1; ; year++ {
+			is := b.yearly(year)
+			if !is.from.Before(is.to) {
+				continue // a year without 29 February
+			}
+			if spans = append(spans, is); is.from.After(now.Add(horizon)) {
+				break
+			}
+		}
+	}
+	return spans
+}
 
 // blackoutAt returns the index of the first blackout in force at t, or the number of blackouts.
 func (s Schedule) blackoutAt(t time.Time) int {

@@ -260,6 +260,42 @@ func TestAt_Blackouts(t *testing.T) {
 	})
 }
 
+// Blackouts without a year are the same every year.
+func TestAt_YearlyBlackouts(t *testing.T) {
+	christmas := []v1alpha1.Blackout{blackout("christmas", "12-20", "01-06", "Europe/Berlin")}
+	yearly := func(from, to string) []v1alpha1.Blackout { return []v1alpha1.Blackout{blackout("b", from, to, "")} }
+	testStates(t, map[string]stateCase{
+		"begins this year": {
+			blackouts: christmas, now: "2026-12-01 00:00", want: always(isOpen("", "2026-12-19 23:00", "2026-12-19 23:00")),
+		},
+		"ends next year": {
+			blackouts: christmas, now: "2026-12-19 23:00", want: always(blackedOut("christmas", "2027-01-05 23:00", "2027-01-05 23:00")),
+		},
+		"began last year": {
+			blackouts: christmas, now: "2031-01-01 00:00", want: always(blackedOut("christmas", "2031-01-05 23:00", "2031-01-05 23:00")),
+		},
+		"begins again after its end": {
+			blackouts: christmas, now: "2031-01-05 23:00", want: always(isOpen("", "2031-12-19 23:00", "2031-12-19 23:00")),
+		},
+		"with a window that opens after it": {
+			windows: []v1alpha1.Window{daily("08:00", "1h", "UTC")}, blackouts: christmas, now: "2026-12-24 18:00",
+			want: blackedOut("christmas", "2027-01-06 08:00", "2027-01-05 23:00"),
+		},
+		"on a leap day in a leap year": {
+			blackouts: yearly("02-29", "03-01"), now: "2028-02-29 12:00", want: always(blackedOut("b", "2028-03-01 00:00", "2028-03-01 00:00")),
+		},
+		"on a leap day in another year, which has none: until the next is in sight": {
+			blackouts: yearly("02-29", "03-01"), now: "2029-02-28 12:00", want: always(isOpen("", "", "2031-01-25 00:00")),
+		},
+		"up to a leap day in another year, which has none": {
+			blackouts: yearly("02-20", "02-29"), now: "2027-02-28 12:00", want: always(blackedOut("b", "2027-03-01 00:00", "2027-03-01 00:00")),
+		},
+		"all year but for a day": {
+			blackouts: yearly("07-02", "07-01"), now: "2026-07-02 00:00", want: always(blackedOut("b", "2027-07-01 00:00", "2027-07-01 00:00")),
+		},
+	})
+}
+
 // urgent returns the schedule of a spec that is urgent until an instant.
 func urgent(t testing.TB, until string, windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, ignore ...v1alpha1.UrgentIgnore) window.Schedule {
 	t.Helper()

@@ -103,6 +103,10 @@ func overlayWindow(minutes []Segment, w v1alpha1.Window, clock []shown) {
 // overlayBlackout closes the minutes in which the blackout applies: from the first minute that
 // shows the date from or a later one, until the first that shows the date to or a later one.
 func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
+	if len(b.From) == len("12-24") {
+		overlayYearly(minutes, b, clock)
+		return
+	}
 	from, _ := time.Parse(time.DateOnly, b.From)
 	to, _ := time.Parse(time.DateOnly, b.To)
 	var begun, ended bool
@@ -110,6 +114,23 @@ func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 		begun = begun || show >= shown(from.Unix()/60)
 		ended = ended || show >= shown(to.Unix()/60)
 		if begun && !ended {
+			minutes[i] = Segment{Name: b.Name, Blackout: true}
+		}
+	}
+}
+
+// overlayYearly closes the minutes that show a day of the year from the first day on, and before the end, which may be in the next
+// year. Where a clock is set back over midnight, a day that has begun or ended once has.
+func overlayYearly(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
+	latest := int64(math.MinInt64)
+	for i, show := range clock {
+		latest = max(latest, show.date())
+		day := time.Unix(latest*24*60*60, 0).UTC().Format("01-02")
+		within := b.From <= day && day < b.To
+		if b.To < b.From {
+			within = b.From <= day || day < b.To
+		}
+		if within {
 			minutes[i] = Segment{Name: b.Name, Blackout: true}
 		}
 	}
