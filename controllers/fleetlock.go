@@ -27,6 +27,8 @@ type FleetLockOptions struct {
 	Address string
 	// Hold is the longest time that a request is held.
 	Hold time.Duration
+	// Requests lets a request count as a need for a reboot, on hosts whose client no engine reports for.
+	Requests bool
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool
 	// CertDir has tls.crt and tls.key for HTTPS. If it is empty, the server uses plain HTTP.
@@ -36,6 +38,7 @@ type FleetLockOptions struct {
 func (o *FleetLockOptions) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.Address, "fleetlock-bind-address", "0", "Where the FleetLock protocol is served to hosts, such as :8444; 0 turns it off.")
 	flags.DurationVar(&o.Hold, "fleetlock-hold", fleetlockserver.DefaultHold, "How long a FleetLock request waits for a yes before the answer is no.")
+	flags.BoolVar(&o.Requests, "fleetlock-requests", false, "Let a FleetLock request count as a request for a reboot. Zincati does not need it, because its staged update counts.")
 	flags.BoolVar(&o.CheckSource, "fleetlock-check-source", false, "Refuse FleetLock requests that do not come from an address of their Node.")
 	flags.StringVar(&o.CertDir, "fleetlock-cert-dir", "", "Folder with tls.crt and tls.key, to serve FleetLock over HTTPS.")
 }
@@ -44,8 +47,8 @@ func (o *FleetLockOptions) enabled() bool { return o.Address != "" && o.Address 
 
 func (o *FleetLockOptions) check() error {
 	switch {
-	case !o.enabled() && (o.CheckSource || o.CertDir != ""):
-		return errors.New("--fleetlock-check-source and --fleetlock-cert-dir have no effect without --fleetlock-bind-address")
+	case !o.enabled() && (o.Requests || o.CheckSource || o.CertDir != ""):
+		return errors.New("--fleetlock-requests, --fleetlock-check-source and --fleetlock-cert-dir have no effect without --fleetlock-bind-address")
 	case o.enabled() && (o.Hold < 0 || o.Hold > maxHold):
 		return fmt.Errorf("--fleetlock-hold %s is not between 0 and %s: Zincati waits no longer for an answer", o.Hold, maxHold)
 	}
@@ -65,6 +68,9 @@ func SetupFleetLock(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Hold: f.Hold,
 		Recorder:  eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
 		Namespace: o.Namespace, CheckSource: f.CheckSource,
+	}
+	if f.Requests {
+		s.Requests = mgr.GetClient()
 	}
 	if f.CertDir != "" {
 		certificate, err := certwatcher.New(filepath.Join(f.CertDir, "tls.crt"), filepath.Join(f.CertDir, "tls.key"))

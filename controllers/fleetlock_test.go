@@ -19,6 +19,7 @@ func TestFleetLockOptions(t *testing.T) {
 		"on":                         {[]string{"--fleetlock-bind-address=:8444"}, true, ""},
 		"longer than Zincati waits":  {[]string{"--fleetlock-bind-address=:8444", "--fleetlock-hold=30m"}, true, "--fleetlock-hold 30m0s"},
 		"no hold":                    {[]string{"--fleetlock-bind-address=:8444", "--fleetlock-hold=0"}, true, ""},
+		"requests of nobody":         {[]string{"--fleetlock-requests"}, false, "no effect"},
 		"a check of nothing":         {[]string{"--fleetlock-check-source"}, false, "no effect"},
 		"a certificate of no server": {[]string{"--fleetlock-cert-dir=/x"}, false, "no effect"},
 	} {

@@ -95,7 +95,10 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Conditions:    node.Status.Conditions,
 		OS:            v.os(ctx),
 	}
-	o.Engines = v.reports.all()
+	if o.FleetLock, err = protocol.ParseFleetLock(node.Annotations); err != nil {
+		ctrl.LoggerFrom(ctx).V(4).Info("Ignores a request of a FleetLock client that cannot be read", "reason", err.Error())
+	}
+	o.Engines = step.WithFleetLock(v.reports.all(), o)
 	o.MaxUptime, o.BootedAt = protocol.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
 	o.Uptime = v.uptime(ctx, o.MaxUptime)
 	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
@@ -144,7 +147,7 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 	case step.FactEngines:
 		o.UnansweredSince = v.confirm(ctx, idOf(o.Record.Grant))
 		o.Confirmed = o.UnansweredSince.IsZero()
-		o.Engines = v.reports.all()
+		o.Engines = step.WithFleetLock(v.reports.all(), *o)
 	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
 	case step.FactCoordinators:

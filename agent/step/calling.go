@@ -34,7 +34,8 @@ func rebooting(o Observation) Step {
 		progress, _ := protocol.Recall(o.Record, o.BootID, o.Now)
 		return RecordCall{Progress: progress}
 	}
-	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: client(o) != ""}
+	_, finalize := client(o)
+	return CallReboot{Inhibitors: o.Settings().Reboot.InhibitorsOrDefault(), Finalize: finalize}
 }
 
 // callDue returns the time of the next call of logind. An earlier process may have been killed
@@ -48,7 +49,7 @@ func callDue(o Observation) time.Time {
 	case o.Call.Refusals > 0:
 		return o.Call.RefusedAt.Add(timing.Backoff(o.Call.Refusals, callRetry, callRetryMax))
 	case o.Began || last.Recalls+1 < maxCalls || last.CalledAt == nil:
-		if client(o) != "" {
+		if name, _ := client(o); name != "" {
 			return clientUntil(o)
 		}
 		return o.Now

@@ -32,6 +32,9 @@ type Observation struct {
 	// Labelled reports whether a label requests a reboot, and LabelValue is its value.
 	Labelled   bool
 	LabelValue string
+	// FleetLock is the last request of the host's FleetLock client. It is nil if there is none, or if
+	// it cannot be read.
+	FleetLock *protocol.FleetLockRequest
 	// MaxUptime is the longest permitted uptime of the node, or 0 if it is unlimited.
 	MaxUptime time.Duration
 	// Uptime is the uptime of the host by its kernel's monotonic clock, or 0 if it is unknown.

@@ -93,6 +93,9 @@ const (
 	// AnnotationMaxUptime is written by the manager and holds how long this node may be up before it
 	// needs a reboot, such as 683h12m0s.
 	AnnotationMaxUptime = "reboot-operator.io/max-uptime"
+	// AnnotationFleetLock is written by the manager and holds the last request of the node's FleetLock
+	// client for a reboot, a FleetLockRequest.
+	AnnotationFleetLock = "reboot-operator.io/fleetlock"
 	// AnnotationPaused is written by an administrator. The node is never chosen, and a grant whose drain
 	// has not begun is cancelled. Every value except "" and "false" pauses the node, and every value
 	// except "true" is shown as the reason.

@@ -115,6 +115,8 @@ const (
 	ReasonSentinelPresent Reason = "SentinelPresent"
 	// ReasonRequested means a reboot was requested, by annotation or label reboot-operator.io/reboot-requested.
 	ReasonRequested Reason = "Requested"
+	// ReasonFleetLockRequested means the FleetLock client of a host requests a reboot.
+	ReasonFleetLockRequested Reason = "FleetLockRequested"
 	// ReasonMaxUptime means the node has been up for longer than maxUptime allows.
 	ReasonMaxUptime Reason = "MaxUptime"
 	// ReasonUpToDate means nothing requires a reboot.

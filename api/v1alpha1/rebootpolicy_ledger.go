@@ -112,7 +112,7 @@ type PastReboot struct {
 	// - Cancelled: the grant was cancelled before it disturbed the node. Only the log of the manager has such attempts.
 	// +required
 	Result RebootResult `json:"result"`
-	// reason names the need for a reboot that succeeded (UpdateStaged, SentinelPresent, Requested or MaxUptime), or the cause of a failure.
+	// reason names the need for a reboot that succeeded, such as UpdateStaged, or the cause of a failure.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`

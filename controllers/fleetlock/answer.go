@@ -105,6 +105,8 @@ func PreReboot(node *corev1.Node, ledger []v1alpha1.LedgerEntry) Answer {
 	switch {
 	case required.Type == "":
 		return wait(v1alpha1.ReasonAgentsMissing, fmt.Sprintf("No agent of reboot-operator reports on Node %s yet.", node.Name))
+	case required.Status == corev1.ConditionFalse:
+		return wait(v1alpha1.Reason(required.Reason), required.Message+" A request alone counts only with --fleetlock-requests.")
 	case required.Status != corev1.ConditionTrue:
 		return wait(v1alpha1.Reason(required.Reason), required.Message)
 	case permitted.Type == "":

@@ -170,7 +170,7 @@ func TestPreReboot_HasReasonAndSentenceOfTheNode(t *testing.T) {
 		"no agent": {nil, Error{"agents_missing", "No agent of reboot-operator reports on Node n1 yet."}, true},
 		"no need": {
 			[]corev1.NodeCondition{condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "Nothing is staged.")},
-			Error{"up_to_date", "Nothing is staged."},
+			Error{"up_to_date", "Nothing is staged. A request alone counts only with --fleetlock-requests."},
 			true,
 		},
 		"no decision yet": {[]corev1.NodeCondition{required}, Error{"update_staged", "rpm-ostree has staged 44. No policy has decided about the reboot yet."}, true},

@@ -9,7 +9,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
 
 // MaxBodyBytes bounds what is read of a request. One of Zincati has about 80 bytes.
@@ -58,4 +65,30 @@ func Parse(body []byte) (Request, error) {
 func isWord(text, others string) bool {
 	const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	return text != "" && len(text) <= maxWordBytes && strings.Trim(text, alphanumeric+others) == ""
+}
+
+// recordEvery is how old a recorded request may be before it is recorded again. A client that is held, and comes again some minutes
+// later, is recorded in time for protocol.FleetLockLasts.
+const recordEvery = 20 * time.Minute
+
+// Record returns the request to write on the Node of a client that asks for a reboot. It is nil if the Node shows it already, or if an
+// engine of the agent reports for the client, as rpm-ostree does for Zincati.
+func Record(node *corev1.Node, id string, now time.Time) *protocol.FleetLockRequest {
+	boot := node.Status.NodeInfo.BootID
+	if boot == "" || isReported(node, boot) {
+		return nil
+	}
+	last, err := protocol.ParseFleetLock(node.Annotations)
+	if err == nil && last.Counts(boot, now) && now.Before(last.At.Add(recordEvery)) {
+		return nil
+	}
+	return &protocol.FleetLockRequest{BootID: boot, ID: id, At: metav1.NewTime(now)}
+}
+
+// isReported reports whether an engine asks for a reboot on behalf of the host's client.
+func isReported(node *corev1.Node, boot string) bool {
+	engines, err := protocol.ParseEngines(node.Annotations)
+	return err == nil && engines != nil && engines.BootID == boot && slices.ContainsFunc(engines.Reported, func(e protocol.EngineRecord) bool {
+		return e.Asks && e.Client != "" && e.Name != protocol.FleetLockEngine
+	})
 }

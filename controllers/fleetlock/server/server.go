@@ -54,7 +54,7 @@ const (
 const machineIndex, firmwareIndex = "fleetlock.machine", "fleetlock.firmware"
 
 // Server answers FleetLock clients. It implements manager.Runnable, on every replica. All fields
-// but TLS are required.
+// but TLS and Requests are required.
 type Server struct {
 	// Listener accepts the clients.
 	Listener net.Listener
@@ -73,10 +73,13 @@ type Server struct {
 	Hold time.Duration
 	// Namespace is the operator's. Events about unknown clients regard it.
 	Namespace string
+	// Requests writes on a Node that its client asks for a reboot, which makes the agent ask for it. Nil: the request alone is not a need.
+	Requests client.Writer
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool
 
 	held      held
+	requests  requests
 	announcer announcer
 }
 
@@ -160,8 +163,8 @@ func (s *Server) serve(server *http.Server) error {
 	return server.Serve(listener)
 }
 
-// answer returns the current response to a Node's client.
-type answer func(ctx context.Context, node *corev1.Node) fleetlock.Answer
+// answer returns the current response to a Node's client, which has that ID.
+type answer func(ctx context.Context, node *corev1.Node, id string) fleetlock.Answer
 
 // handle reads a request and holds it until the answer is yes, cannot become yes, or the hold ends.
 func (s *Server) handle(stop context.Context, decide answer) http.Handler {
@@ -219,7 +222,7 @@ func (s *Server) hold(ctx context.Context, id, source string, decide answer) fle
 		case s.CheckSource && !fleetlock.ComesFrom(node, source):
 			return fleetlock.Foreign(node, source)
 		}
-		a := decide(ctx, node)
+		a := decide(ctx, node, id)
 		if a.OK || !a.Waits {
 			return a
 		}
@@ -253,8 +256,11 @@ func (s *Server) find(ctx context.Context, id string) (*corev1.Node, fleetlock.A
 
 // preReboot answers from the cache. A yes is confirmed by a live read, because the cache of a
 // replica may still show the previous boot of a host that has just booted.
-func (s *Server) preReboot(ctx context.Context, cached *corev1.Node) fleetlock.Answer {
+func (s *Server) preReboot(ctx context.Context, cached *corev1.Node, id string) fleetlock.Answer {
 	if !fleetlock.Passed(cached) {
+		if s.Requests != nil {
+			s.requests.record(ctx, s.Requests, cached, id, s.Clock.Now())
+		}
 		return fleetlock.PreReboot(cached, nil)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readLimit)
@@ -280,7 +286,7 @@ func (s *Server) preReboot(ctx context.Context, cached *corev1.Node) fleetlock.A
 
 // steadyState does not need confirmation, because an early yes only makes a client look for
 // updates.
-func (*Server) steadyState(_ context.Context, node *corev1.Node) fleetlock.Answer {
+func (*Server) steadyState(_ context.Context, node *corev1.Node, _ string) fleetlock.Answer {
 	return fleetlock.SteadyState(node)
 }
 
