@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,8 @@ type crashedHost struct {
 
 	s     *scenario
 	agent *process
+	// steady reports whether the FleetLock client of the host has reported its steady state after the reboot.
+	steady atomic.Bool
 }
 
 // reboots returns the number of reboots of the host.
@@ -30,7 +33,7 @@ func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
 	m.Logind.OnReboot(func() { s.wg.Go(func() { m.reboot(ctx) }) })
 	m.agent = s.process("agent", m.newAgent)
 	must(s.t, s.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: map[string]string{"scenario": s.name}}}))
-	m.comesUp(ctx, true)
+	m.comesUp(ctx, !s.fleetLock)
 	s.createPod(ctx, m.Name)
 	return m
 }

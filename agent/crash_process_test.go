@@ -94,7 +94,7 @@ func (s *scenario) count(write string) bool {
 	return len(s.writes) == s.at
 }
 
-func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.Manager, error) {
+func (s *scenario) newManager(ctx context.Context, config *rest.Config) (manager.Manager, error) {
 	mgr, err := testenv.NewManager(config, (&controllers.Options{MetricsAddr: "0", ProbeAddr: "0"}).Manager)
 	if err != nil {
 		return nil, err
@@ -103,6 +103,11 @@ func (s *scenario) newManager(_ context.Context, config *rest.Config) (manager.M
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: clock.RealClock{},
 		Metrics: controllers.NewMetrics(prometheus.NewRegistry()),
 		Paces:   controllers.Paces{Counts: 200 * time.Millisecond}, // so that a failed write of the status is soon repeated
+	}
+	if s.fleetLock {
+		if err := s.serveFleetLock(ctx, mgr); err != nil {
+			return nil, err
+		}
 	}
 	return mgr, r.SetupWithManager(mgr, controller.Options{})
 }

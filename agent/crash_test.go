@@ -41,21 +41,29 @@ const (
 // limit must hold at every revision that an independent watcher sees, each node must be rebooted
 // exactly once, and no node may stay cordoned.
 func TestCrashAtEveryWrite(t *testing.T) {
-	faultAtEveryWrite(t, []fault{failBefore, failAfter, killAfter}, false, "a", "b")
+	faultAtEveryWrite(t, []fault{failBefore, failAfter, killAfter}, func(*scenario) {}, "a", "b")
 }
 
 // TestCrashAtEveryWrite_Rollback shows that an update that rolls back is tried only twice, no
 // matter which process is killed at which write (behaviour 27).
 func TestCrashAtEveryWrite_Rollback(t *testing.T) {
-	faultAtEveryWrite(t, []fault{killAfter}, true, "a")
+	faultAtEveryWrite(t, []fault{killAfter}, func(s *scenario) { s.rollsBack = true }, "a")
 }
 
-func faultAtEveryWrite(t *testing.T, faults []fault, rollsBack bool, hosts ...string) {
+// TestCrashAtEveryWrite_FleetLock (behaviour 65): the clients of two hosts ask for a reboot and get a yes one after the other, each past
+// the point of no return, whichever process is killed at whichever write. The managers that are killed are also the servers.
+func TestCrashAtEveryWrite_FleetLock(t *testing.T) {
+	faultAtEveryWrite(t, []fault{killAfter}, func(s *scenario) { s.fleetLock = true }, "a", "b")
+}
+
+func faultAtEveryWrite(t *testing.T, faults []fault, adapt func(*scenario), hosts ...string) {
 	t.Helper()
 	api, config := crashCluster(t)
 	run := func(t *testing.T, name string, at int, f fault) []string {
 		t.Helper()
-		return runScenario(&scenario{t: t, api: api, config: config, name: name, at: at, fault: f, rollsBack: rollsBack}, hosts...)
+		s := &scenario{t: t, api: api, config: config, name: name, at: at, fault: f}
+		adapt(s)
+		return runScenario(s, hosts...)
 	}
 	reference := run(t, "reference", 0, "")
 	t.Logf("%d writes in the reference run:\n%s", len(reference), strings.Join(reference, "\n"))
@@ -107,8 +115,12 @@ type scenario struct {
 	// rollsBack makes the hosts boot the old version again, so that their engines require the same
 	// update again.
 	rollsBack bool
+	// fleetLock lets a FleetLock client of each host ask for the reboot, and reboot the host.
+	fleetLock bool
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// server is where the manager that runs serves FleetLock.
+	server string
 	writes []string
 	wg     sync.WaitGroup
 }
@@ -129,6 +141,9 @@ func runScenario(s *scenario, hosts ...string) []string {
 	manager.start(ctx)
 	for _, n := range nodes {
 		n.agent.start(ctx)
+		if s.fleetLock {
+			s.wg.Go(func() { n.runClient(ctx) })
+		}
 	}
 	err := wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		return s.done(ctx, policy, nodes), nil
@@ -188,7 +203,7 @@ func (s *scenario) done(ctx context.Context, policy *v1alpha1.RebootPolicy, node
 		if err != nil || g == nil || g.State != protocol.GrantFinished {
 			return false
 		}
-		if !s.answered(&node) {
+		if !s.answered(&node) || s.fleetLock && !m.steady.Load() {
 			return false
 		}
 	}

@@ -70,6 +70,14 @@ func engineReports(engineReports ...engine.Report) func(*Observation) {
 	return func(o *Observation) { o.Engines = engineReports }
 }
 
+// asking is a FleetLock client that asked for a reboot in a boot, some time ago.
+func asking(bootID string, ago time.Duration) func(*Observation) {
+	return func(o *Observation) {
+		o.FleetLock = &protocol.FleetLockRequest{BootID: bootID, ID: "n1", At: metav1.NewTime(o.Now.Add(-ago))}
+		o.Engines = WithFleetLock(o.Engines, *o)
+	}
+}
+
 func granted(seq int64, state protocol.GrantState) func(*Observation) {
 	return func(o *Observation) { o.shows(makeGrant(seq, state, boot)) }
 }

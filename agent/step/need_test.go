@@ -97,6 +97,26 @@ func TestNeed(t *testing.T) {
 			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`An administrator asks for a reboot: "x". No bus. Reported by update-engine.`),
 		},
+		"a FleetLock client": {
+			makeObservation(asking(boot, 0)),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonFleetLockRequested,
+				"FleetLock client n1 asks for a reboot. Reported by update-engine, fleetlock (asks)."),
+		},
+		"a FleetLock client and an administrator": {
+			makeObservation(asking(boot, 0), requesting("new firmware")),
+			reports(corev1.ConditionTrue, v1alpha1.ReasonFleetLockRequested,
+				`An administrator asks for a reboot: "new firmware". FleetLock client n1 asks for a reboot. Reported by update-engine, fleetlock (asks).`),
+		},
+		"a FleetLock client that has not asked for an hour": {
+			makeObservation(asking(boot, time.Hour)),
+			reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate,
+				"Nothing is staged. FleetLock client n1 does not ask for a reboot. Reported by update-engine, fleetlock."),
+		},
+		"a FleetLock client that asked in the boot before": {
+			makeObservation(asking(otherBoot, 0)),
+			reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate,
+				"Nothing is staged. FleetLock client n1 does not ask for a reboot. Reported by update-engine, fleetlock."),
+		},
 		"a long text is cut at the end of a character": {
 			makeObservation(requesting(strings.Repeat("x", 127) + "ß")),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested,

@@ -334,21 +334,38 @@ func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
 	}
 	finalize := CallReboot{Inhibitors: v1alpha1.ObstacleBlock, Finalize: true}
 	cases[Step]{
-		"is waited for":                          {makeObservation(goingDown, zincati, passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
-		"is waited for by a process that starts": {makeObservation(goingDown, recorded(boot), passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
-		"is not, by the record of another boot":  {makeObservation(goingDown, recorded(otherBoot), passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
-		"by reboot.timeout of the policy":        {makeObservation(goingDown, zincati, passed(time.Minute), timeout(4*time.Minute)), Wait{now.Add(time.Minute)}},
-		"has not rebooted in time":               {makeObservation(goingDown, zincati, passed(15*time.Minute)), finalize},
-		"by a clock that was set back":           {makeObservation(goingDown, zincati, passed(-time.Hour), func(o *Observation) { o.SeenAt = now.Add(-15 * time.Minute) }), finalize},
-		"refused: is asked again later":          {makeObservation(goingDown, zincati, passed(time.Hour), called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
-		"has finalized: the agent follows":       {makeObservation(goingDown, passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
+		"is waited for":                           {makeObservation(goingDown, zincati, passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
+		"is waited for by a process that starts":  {makeObservation(goingDown, recorded(boot), passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
+		"is not, by the record of another boot":   {makeObservation(goingDown, recorded(otherBoot), passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
+		"by reboot.timeout of the policy":         {makeObservation(goingDown, zincati, passed(time.Minute), timeout(4*time.Minute)), Wait{now.Add(time.Minute)}},
+		"has not rebooted in time":                {makeObservation(goingDown, zincati, passed(15*time.Minute)), finalize},
+		"by a clock that was set back":            {makeObservation(goingDown, zincati, passed(-time.Hour), func(o *Observation) { o.SeenAt = now.Add(-15 * time.Minute) }), finalize},
+		"refused: is asked again later":           {makeObservation(goingDown, zincati, passed(time.Hour), called(Call{Refusals: 1, RefusedAt: now})), Wait{now.Add(5 * time.Second)}},
+		"of another host is waited for":           {makeObservation(goingDown, asking(boot, 0), passed(time.Minute)), Wait{now.Add(14 * time.Minute)}},
+		"of another host has nothing to finalize": {makeObservation(goingDown, asking(boot, 0), passed(15*time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
+		"of another host has not asked again":     {makeObservation(goingDown, asking(boot, time.Hour), passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
+		"has finalized: the agent follows":        {makeObservation(goingDown, passed(time.Minute)), CallReboot{Inhibitors: v1alpha1.ObstacleBlock}},
 	}.each(t, Next)
 
-	o := makeObservation(goingDown, zincati, passed(time.Minute))
-	const want = "Zincati finalizes the update and reboots the host, up to ten minutes later if users are logged in. If it has not by "
-	conditions := maintenance(o)
-	if got := conditions[len(conditions)-1]; !strings.HasPrefix(got.Message, want) || got.Reason != string(v1alpha1.ReasonRebooting) {
-		t.Errorf("%+v", got)
+	for want, who := range map[string]func(*Observation){
+		"Zincati finalizes the update and reboots the host, up to ten minutes later if users are logged in. If it has not by ": zincati,
+		"FleetLock client n1 reboots the host. If it has not by ":                                                              asking(boot, 0),
+	} {
+		conditions := maintenance(makeObservation(goingDown, who, passed(time.Minute)))
+		if got := conditions[len(conditions)-1]; !strings.HasPrefix(got.Message, want) || got.Reason != string(v1alpha1.ReasonRebooting) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// A request ends by itself, and the agent looks then.
+func TestNodeStatusOf_LooksAgainWhenAFleetLockRequestEnds(t *testing.T) {
+	before := makeObservation(asking(boot, time.Hour-time.Second))
+	if got := NodeStatusOf(before).Again; !got.Equal(now.Add(time.Second)) {
+		t.Errorf("looks again at %s", got)
+	}
+	if got := NodeStatusOf(makeObservation(asking(boot, time.Hour))).Again; !got.IsZero() {
+		t.Errorf("looks again at %s", got)
 	}
 }
 

@@ -248,3 +248,43 @@ func TestSteadyState_WaitsForTheBootAndForNoPerson(t *testing.T) {
 		}
 	})
 }
+
+func TestRecord_WritesNoMoreThanARequestNeedsToLast(t *testing.T) {
+	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
+	recorded := func(boot string, ago time.Duration) string {
+		return protocol.FleetLockRequest{BootID: boot, ID: "n1", At: metav1.NewTime(now.Add(-ago))}.String()
+	}
+	reported := func(boot, engine string) map[string]string {
+		asks := protocol.EngineRecord{Name: engine, Asks: true, Client: "Zincati"}
+		return map[string]string{v1alpha1.AnnotationEngines: protocol.Engines{BootID: boot, Reported: []protocol.EngineRecord{asks}}.String()}
+	}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		boot        string
+		want        bool
+	}{
+		"the first request":                        {nil, "boot", true},
+		"of a Node without a boot ID":              {nil, "", false},
+		"again, soon":                              {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", 20*time.Minute-time.Second)}, "boot", false},
+		"again, later":                             {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", 20*time.Minute)}, "boot", true},
+		"in the next boot":                         {map[string]string{v1alpha1.AnnotationFleetLock: recorded("before", 0)}, "boot", true},
+		"after one by a clock that was ahead":      {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", -2*time.Hour)}, "boot", true},
+		"by a clock that is behind another's":      {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", -10*time.Minute)}, "boot", false},
+		"after one that cannot be read":            {map[string]string{v1alpha1.AnnotationFleetLock: "?"}, "boot", true},
+		"of Zincati":                               {reported("boot", "rpm-ostree"), "boot", false},
+		"of Zincati, which asked in another boot":  {reported("before", "rpm-ostree"), "boot", true},
+		"that the agent knows by the request only": {reported("boot", protocol.FleetLockEngine), "boot", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node("n1", "", "")
+			n.Annotations, n.Status.NodeInfo.BootID = tc.annotations, tc.boot
+			got := Record(&n, "n1", now)
+			if (got != nil) != tc.want {
+				t.Fatalf("%+v", got)
+			}
+			if want := (protocol.FleetLockRequest{BootID: "boot", ID: "n1", At: metav1.NewTime(now)}); got != nil && *got != want {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -112,6 +112,7 @@ func TestChart_Values(t *testing.T) {
 		"one more variable":    {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers[0].env[2]", `{"name":"A","value":"b"}`},
 		"a limit":              {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers[0].resources.limits", `{"memory":"1Gi"}`},
 		"FleetLock":            {`{fleetlock: {enabled: true}}`, manager, "spec.template.spec.containers[0].args[3]", `"--fleetlock-bind-address=:8444"`},
+		"FleetLock's requests": {`{fleetlock: {enabled: true, requests: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-requests"`},
 		"FleetLock's source":   {`{fleetlock: {enabled: true, checkSource: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-check-source"`},
 		"FleetLock's Secret":   {`{fleetlock: {enabled: true, secretName: s}}`, manager, "spec.template.spec.volumes[0]", `{"name":"fleetlock","secret":{"secretName":"s"}}`},
 		"FleetLock's address":  {`{fleetlock: {enabled: true, clusterIP: 10.96.0.15}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.clusterIP", `"10.96.0.15"`},

@@ -47,6 +47,7 @@
 {{- $pod := .object.spec.template.spec -}}
 {{- $container := first $pod.containers -}}
 {{- $args := list "--fleetlock-bind-address=:8444" -}}
+{{- if .values.requests }}{{ $args = append $args "--fleetlock-requests" }}{{ end -}}
 {{- if .values.checkSource }}{{ $args = append $args "--fleetlock-check-source" }}{{ end -}}
 {{- with .values.secretName -}}
 {{- $args = append $args "--fleetlock-cert-dir=/etc/fleetlock" -}}

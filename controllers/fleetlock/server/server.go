@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -78,6 +79,9 @@ type Server struct {
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool
 
+	// slow replaces headerLimit and requestLimit in tests. 0: it does not.
+	slow time.Duration
+
 	held      held
 	requests  requests
 	announcer announcer
@@ -127,8 +131,8 @@ func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           mux,
 		TLSConfig:         s.TLS,
-		ReadHeaderTimeout: headerLimit,
-		ReadTimeout:       requestLimit,
+		ReadHeaderTimeout: cmp.Or(s.slow, headerLimit),
+		ReadTimeout:       cmp.Or(s.slow, requestLimit),
 		WriteTimeout:      s.Hold + readLimit + answerLimit,
 		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    maxHeaderBytes,
