@@ -37,7 +37,7 @@ var (
 	granted = object{
 		"metadata": object{"annotations": object{
 			"reboot-operator.io/grant": "{}", "reboot-operator.io/preflight": "{}", "reboot-operator.io/max-uptime": "720h",
-			"reboot-operator.io/fleetlock": "{}",
+			"reboot-operator.io/fleetlock":                         "{}",
 			"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "karpenter.sh/do-not-disrupt": "true",
 		}},
 		"status": conditioned("RebootPermitted")["status"],

@@ -44,7 +44,6 @@ func (w writer) Patch(_ context.Context, object client.Object, patch client.Patc
 		c.mu.Unlock()
 		return refusal
 	}
-	c.writes++
 	n := c.nodes[object.GetName()].DeepCopy()
 	c.mu.Unlock()
 	if n.Annotations == nil {
@@ -54,6 +53,9 @@ func (w writer) Patch(_ context.Context, object client.Object, patch client.Patc
 		n.Annotations[key] = value
 	}
 	c.put(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes++
 	return nil
 }
 

@@ -39,12 +39,11 @@ const (
 	// maxHeldPerNode limits the held requests of one Node: a client that comes again may have left
 	// a connection behind.
 	maxHeldPerNode = 4
-	// headerLimit and requestLimit bound how long a client may take to send a request.
+	// headerLimit and requestLimit bound how long a client may take to send a request. The second one
+	// also ends idle connections.
 	headerLimit, requestLimit = 5 * time.Second, 10 * time.Second
 	// answerLimit bounds how long a client may take to receive its answer.
 	answerLimit = 10 * time.Second
-	// idleLimit is the time after which an idle connection is closed.
-	idleLimit = 30 * time.Second
 	// maxHeaderBytes is more than the headers of any client take.
 	maxHeaderBytes = 8 << 10
 	// readLimit bounds the reads of the API server for a yes.
@@ -79,8 +78,9 @@ type Server struct {
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool
 
-	// slow replaces headerLimit and requestLimit in tests. 0: it does not.
-	slow time.Duration
+	// connections replaces MaxConnections, and slow headerLimit and requestLimit, in tests.
+	connections int
+	slow        time.Duration
 
 	held      held
 	requests  requests
@@ -134,7 +134,6 @@ func (s *Server) Start(ctx context.Context) error {
 		ReadHeaderTimeout: cmp.Or(s.slow, headerLimit),
 		ReadTimeout:       cmp.Or(s.slow, requestLimit),
 		WriteTimeout:      s.Hold + readLimit + answerLimit,
-		IdleTimeout:       idleLimit,
 		MaxHeaderBytes:    maxHeaderBytes,
 		TLSNextProto:      map[string]func(*http.Server, *tls.Conn, http.Handler){}, // One request per connection at a time.
 		BaseContext: func(net.Listener) context.Context {
@@ -160,7 +159,7 @@ func (s *Server) Start(ctx context.Context) error {
 const stopLimit = 2 * time.Second
 
 func (s *Server) serve(server *http.Server) error {
-	listener := limit(s.Listener, MaxConnections)
+	listener := limit(s.Listener, cmp.Or(s.connections, MaxConnections))
 	if s.TLS != nil {
 		return server.ServeTLS(listener, "", "")
 	}

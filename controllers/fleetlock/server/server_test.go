@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -446,44 +445,37 @@ func TestServer_HoldsAFewRequestsOfANode(t *testing.T) {
 }
 
 func TestServer_RefusesMoreConnectionsThanItMayHave(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounded := limit(listener, 2)
-	defer bounded.Close()
-	accepted := make(chan net.Conn, 3)
-	go func() {
-		for {
-			conn, err := bounded.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- conn
-		}
-	}()
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", listener.Addr().String())
+	h := start(t, func(s *Server) { s.connections = 2 })
+	h.cluster.put(waiting("n1", machineID))
+	first := h.hang("n1")
+	h.hang("n1")
+	h.until("both to be held", func() bool { return h.count() == 2 })
+	h.expect(h.ask("pre-reboot", "n1"), 429, "too_many_requests")
+	_ = first.Close()
+	h.until("one to be held", func() bool { return h.count() == 1 })
+	h.until("its place to be free", func() bool { return h.ask("pre-reboot", "nobody").status == http.StatusForbidden })
+	h.hang("n1")
+	h.until("both to be held again", func() bool { return h.count() == 2 })
+	h.expect(h.ask("pre-reboot", "n1"), 429, "too_many_requests")
+}
+
+// What a client announces is refused before it is read.
+func TestServer_ReadsNoMoreThanARequestMayHave(t *testing.T) {
+	h := start(t, nil)
+	h.cluster.put(waiting("n1", machineID))
+	for want, request := range map[string]string{
+		"has more than 4096 bytes":            "Content-Length: 1073741824\r\n\r\n" + strings.Repeat(" ", 5<<10),
+		"431 Request Header Fields Too Large": strings.Repeat("X-Padding: "+strings.Repeat("x", 1000)+"\r\n", 30) + "\r\n",
+	} {
+		conn, err := net.Dial("tcp", h.server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { conn.Close() })
-		return conn
-	}
-	dial()
-	dial()
-	first := <-accepted
-	<-accepted
-	text, err := io.ReadAll(dial())
-	if err != nil || !bytes.Contains(text, []byte("429 Too Many Requests")) || !bytes.Contains(text, []byte(`"kind":"too_many_requests"`)) {
-		t.Errorf("%q, %v", text, err)
-	}
-	first.Close()
-	first.Close() // Once more gives no second slot back.
-	dial()
-	<-accepted
-	if text, err := io.ReadAll(dial()); err != nil || len(text) == 0 {
-		t.Errorf("%q, %v", text, err)
+		defer conn.Close()
+		go fmt.Fprint(conn, "POST /v1/pre-reboot HTTP/1.1\r\nHost: x\r\nfleet-lock-protocol: true\r\n"+request)
+		if text, _ := io.ReadAll(conn); !strings.Contains(string(text), want) {
+			t.Errorf("%q, want %q", text, want)
+		}
 	}
 }
 
