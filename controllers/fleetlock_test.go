@@ -89,7 +89,7 @@ type emptyManager struct {
 func (m *emptyManager) GetCache() cache.Cache                { return &m.cache }
 func (m *emptyManager) GetFieldIndexer() client.FieldIndexer { return &m.cache }
 func (*emptyManager) GetAPIReader() client.Reader            { return nil }
-func (*emptyManager) GetEventRecorder(string) events.EventRecorder {
+func (*emptyManager) GetEventRecorder(string) recorder.EventRecorder {
 	return events.NewFakeRecorder(1000)
 }
 func (m *emptyManager) Add(r manager.Runnable) error { m.added = append(m.added, r); return nil }
