@@ -50,8 +50,9 @@ func TestCrashAtEveryWrite_Rollback(t *testing.T) {
 	faultAtEveryWrite(t, []fault{killAfter}, func(s *scenario) { s.rollsBack = true }, "a")
 }
 
-// TestCrashAtEveryWrite_FleetLock_Behaviour65: the clients of two hosts ask for a reboot and get a yes one after the other, each past
-// the point of no return, whichever process is killed at whichever write. The managers that are killed are also the servers.
+// TestCrashAtEveryWrite_FleetLock_Behaviour65: the clients of two hosts ask for a reboot and get a yes
+// one after the other, each past the point of no return, whichever process is killed at whichever
+// write. The managers that are killed are also the servers.
 func TestCrashAtEveryWrite_FleetLock_Behaviour65(t *testing.T) {
 	faultAtEveryWrite(t, []fault{killAfter}, func(s *scenario) { s.fleetLock = true }, "a", "b")
 }

@@ -27,7 +27,7 @@ type FleetLockOptions struct {
 	Address string
 	// Hold is the longest time that a request is held.
 	Hold time.Duration
-	// Requests lets a request count as a need for a reboot, on hosts whose client no engine reports for.
+	// Requests lets a request count as a need for a reboot on hosts without Zincati.
 	Requests bool
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool

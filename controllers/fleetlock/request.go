@@ -67,12 +67,13 @@ func isWord(text, others string) bool {
 	return text != "" && len(text) <= maxWordBytes && strings.Trim(text, alphanumeric+others) == ""
 }
 
-// recordEvery is how old a recorded request may be before it is recorded again. A client that is held, and comes again some minutes
-// later, is recorded in time for protocol.FleetLockLasts.
+// recordEvery is the age at which a request is recorded again. Even if a client asks right before
+// that and is then held, its next request comes within protocol.FleetLockLasts.
 const recordEvery = 20 * time.Minute
 
-// Record returns the request to write on the Node of a client that asks for a reboot. It is nil if the Node shows it already, or if an
-// engine of the agent reports for the client, as rpm-ostree does for Zincati.
+// Record returns the request to write on the Node of a client that asks for a reboot. It is nil if
+// the Node shows it already, or if an engine of the agent reports for the client, as rpm-ostree does
+// for Zincati.
 func Record(node *corev1.Node, id string, now time.Time) *protocol.FleetLockRequest {
 	boot := node.Status.NodeInfo.BootID
 	if boot == "" || isReported(node, boot) {

@@ -26,8 +26,8 @@ type requests struct {
 	last map[string]time.Time
 }
 
-// record writes the request of a Node's client, unless the Node shows it already. The write is a compare-and-swap, because another
-// replica may have recorded it.
+// record writes the request of a Node's client, unless the Node shows it already. The write is a
+// compare-and-swap, because another replica may have recorded it.
 func (r *requests) record(ctx context.Context, nodes client.Writer, node *corev1.Node, id string, now time.Time) {
 	request := fleetlock.Record(node, id, now)
 	if request == nil || !r.take(node.Name, now) {

@@ -123,7 +123,7 @@ func TestServer_RecordsNothingWithoutTheFlagOrForASteadyState(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port can ask as often as they like, and what others write over the record is no reason to write oftener.
+// Anyone who reaches the port can ask any number of times, and others may overwrite the record.
 func TestServer_WritesANodeOnceAMinuteAtMost(t *testing.T) {
 	h := start(t, withRequests)
 	h.cluster.put(waiting("n1", machineID))

@@ -39,7 +39,7 @@ const (
 	// maxHeldPerNode limits the held requests of one Node: a client that comes again may have left
 	// a connection behind.
 	maxHeldPerNode = 4
-	// headerLimit and requestLimit bound how long a client may take to send a request. The second one
+	// headerLimit and requestLimit bound how long a client may take to send a request. requestLimit
 	// also ends idle connections.
 	headerLimit, requestLimit = 5 * time.Second, 10 * time.Second
 	// answerLimit bounds how long a client may take to receive its answer.
@@ -73,12 +73,14 @@ type Server struct {
 	Hold time.Duration
 	// Namespace is the operator's. Events about unknown clients regard it.
 	Namespace string
-	// Requests writes on a Node that its client asks for a reboot, which makes the agent ask for it. Nil: the request alone is not a need.
+	// Requests records on a Node that its client asks for a reboot. If it is nil, a request alone is
+	// not a need.
 	Requests client.Writer
 	// CheckSource refuses requests that do not come from an address of their Node.
 	CheckSource bool
 
-	// connections replaces MaxConnections, and slow headerLimit and requestLimit, in tests.
+	// Tests set connections to replace MaxConnections, and slow to replace headerLimit and
+	// requestLimit.
 	connections int
 	slow        time.Duration
 

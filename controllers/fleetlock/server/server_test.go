@@ -519,10 +519,11 @@ func (h *harness) hang(node string) net.Conn {
 	return conn
 }
 
-// maxHeldBytes is what a held request may take of the manager's memory: 200 of them take less than 8 MiB.
+// maxHeldBytes is the memory that a held request may take. 200 of them take less than 8 MiB.
 const maxHeldBytes = 40 << 10
 
-// 200 nodes wait at once. Each takes a bounded memory, and while they wait nothing is read of the API server and nothing is written.
+// 200 nodes wait at the same time. The memory of each is limited, and during that time the API
+// server is neither read nor written.
 func TestServer_HoldsTheRequestsOf200Nodes(t *testing.T) {
 	h := start(t, withRequests)
 	const nodes = 200
