@@ -175,11 +175,11 @@ func TestSetupFleetLock_ServesHTTPSByTheSecretOfNow(t *testing.T) {
 }
 
 func TestSetupFleetLock_NamesTheFlagOfWhatIsWrong(t *testing.T) {
-	for flag, o := range map[string]FleetLockOptions{
+	for name, o := range map[string]FleetLockOptions{
 		"--fleetlock-cert-dir":     {Address: "127.0.0.1:0", CertDir: t.TempDir()},
 		"--fleetlock-bind-address": {Address: "127.0.0.1:x"},
 	} {
-		if err := SetupFleetLock(t.Context(), &emptyManager{}, Options{FleetLock: o}); err == nil || !strings.Contains(err.Error(), flag) {
+		if err := SetupFleetLock(t.Context(), &emptyManager{}, Options{FleetLock: o}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v", err)
 		}
 	}
