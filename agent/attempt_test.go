@@ -38,7 +38,7 @@ var _ = Describe("An attempt", func() {
 		m := draining(ctx, patient)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
 		m.showsMeanwhile(ctx, 2*time.Second, messageOf(corev1.NodeDrainInProgress), MatchRegexp(
-			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.Name+"-protected"))
+			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. 0 of 1 pods have left\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.Name+"-protected"))
 		m.showsMeanwhile(ctx, v1alpha1.DefaultDrainTimeout, phaseOf, Equal("1 Aborted DrainTimedOut failures=1"))
 		m.shows(ctx, conditionOf(corev1.NodeDrainInProgress), Equal("False DrainAborted"))
 		node := m.node(ctx)

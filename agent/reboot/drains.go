@@ -64,7 +64,7 @@ func (d *drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 	}
 	d.last.deletedBefore = d.last.Deleted
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = step.DrainRunning, notRead, settings, nil, nil
-	d.last.Listed, d.last.Remaining, d.last.Waits, d.last.Unread = false, 0, "", ""
+	d.last.Listed, d.last.Remaining, d.last.Gone, d.last.Total, d.last.Waits, d.last.Unread = false, 0, 0, 0, "", ""
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, podRules(settings), d.progress)
 		d.ended(err, ctx.Err() != nil)
@@ -89,6 +89,7 @@ func (d *drains) progress(status drain.Status) {
 	}
 	d.last.blocked, d.last.back, d.last.Waits = status.Blocked, status.Back, held(status.Blocked)
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
+	d.last.Gone, d.last.Total = status.Evicted, status.Evicted+status.Remaining
 	d.last.Evicted = d.last.Evicted || status.Evicted > 0
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
 }

@@ -164,7 +164,7 @@ func TestDrains_CountPodsThatAreForced(t *testing.T) {
 		t.Helper()
 		f.statuses = []drain.Status{{Remaining: 5}, {Remaining: 4, Deleted: 3, Deleting: 2}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "4 pods are left on the node.", Deleted: 3, Remaining: 2, Total: 4})
 		f.err <- errors.New("no right")
 		d.mustBe(t, 1, step.Drain{State: step.DrainFailed, Message: "The last error was: no right.", Failures: 1, FailedAt: d.clock.Now(), Deleted: 3})
 		f.statuses = []drain.Status{{Remaining: 1}, {Deleted: 1}}
@@ -185,12 +185,12 @@ func TestDrains_Stop(t *testing.T) {
 		if err := d.stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		d.mustBe(t, 1, step.Drain{State: step.DrainStopped, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 2, Remaining: 5})
+		d.mustBe(t, 1, step.Drain{State: step.DrainStopped, Listed: true, Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 2, Remaining: 5, Gone: 1, Total: 6})
 		if d.of(1).blocked != nil {
 			t.Error("a drain that was stopped waits for somebody")
 		}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "5 pods are left on the node; in the way: a/b (why).", Evicted: true, Deleted: 4, Remaining: 5, Gone: 1, Total: 6})
 		f.statuses = nil
 		d.mustRun(t, 2)
 		d.mustBe(t, 1, step.Drain{})
@@ -210,7 +210,7 @@ func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Unread: why, Message: why})
 		f.statuses = append(f.statuses, drain.Status{Remaining: 2})
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "2 pods are left on the node.", Remaining: 2, Total: 2})
 	})
 }
 
@@ -247,13 +247,13 @@ func TestDrains_WakeForOtherPodsInTheWay(t *testing.T) {
 		blocked := []drain.Pod{{Namespace: "a", Name: "b", UID: "u", Reason: "R", Message: "why"}}
 		f.statuses = []drain.Status{{Remaining: 3}}
 		d.mustRun(t, 1)
-		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3})
+		d.mustBe(t, 1, step.Drain{State: step.DrainRunning, Listed: true, Message: "3 pods are left on the node.", Remaining: 3, Total: 3})
 		if len(d.wake.triggers) != 0 {
 			t.Error("woken for pods that are leaving")
 		}
 		f.statuses = []drain.Status{{Remaining: 3, Blocked: blocked}}
 		d.mustRun(t, 2)
-		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3})
+		d.mustBe(t, 2, step.Drain{State: step.DrainRunning, Listed: true, Waits: "a/b (R)", Message: "3 pods are left on the node; in the way: a/b (why).", Remaining: 3, Total: 3})
 		if diff := cmp.Diff(blocked, d.of(2).blocked); diff != "" || len(d.wake.triggers) != 1 {
 			t.Errorf("blocked, %d triggers (-want +got):\n%s", len(d.wake.triggers), diff)
 		}

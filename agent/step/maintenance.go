@@ -100,9 +100,12 @@ func drainReported(o Observation) (message string, then time.Time) {
 	}
 	message = drains(waitsFor(o.Drain), o.deadline(), follows)
 	if o.holds(corev1.NodeDrainInProgress) {
-		return spaced(o, o.Condition(corev1.NodeDrainInProgress), drainEvery, message)
+		message, then = spaced(o, o.Condition(corev1.NodeDrainInProgress), drainEvery, message)
 	}
-	return message, time.Time{}
+	if then.IsZero() && o.Drain.Total > 0 {
+		then = o.Now.Add(drainEvery) // a pod that leaves wakes nobody
+	}
+	return message, then
 }
 
 // spaced returns the message of a condition on the Node, and the earliest time at which it may
@@ -176,9 +179,17 @@ func waitsFor(drain Drain) string {
 	case drain.Unread != "":
 		return drain.Unread
 	case drain.Waits != "":
-		return "The drain waits for " + drain.Waits + "."
+		return "The drain waits for " + drain.Waits + "." + gone(drain)
 	}
-	return leaving
+	return leaving + gone(drain)
+}
+
+// gone says how many pods have left. It is empty until the pods were listed.
+func gone(drain Drain) string {
+	if drain.Total == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d of %d pods have left.", drain.Gone, drain.Total)
 }
 
 // drains says what a drain waits for, until when, and what happens then.

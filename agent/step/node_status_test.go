@@ -275,6 +275,18 @@ func TestMaintenance(t *testing.T) {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-0 (PodDisruptionBudget db)"})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0 (PodDisruptionBudget db)."+until)},
 		},
+		"and counts those that have left": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-0", Gone: 9, Total: 12})),
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0. 9 of 12 pods have left."+until)},
+		},
+		"pods that go are counted, too": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Gone: 9, Total: 12})),
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+" 9 of 12 pods have left."+until)},
+		},
+		"the count changes 10 seconds after the last write at the earliest": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Gone: 9, Total: 12}), reportedAgo(10*time.Second-1)),
+			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "before")},
+		},
 		"what follows is the policy's": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), forced),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+
