@@ -72,3 +72,27 @@ var _ = Describe("An update that rolls back (behaviour 27)", func() {
 		Expect(m.Logind.Reboots()).To(Equal(2))
 	})
 })
+
+var _ = It("A reboot of the host that nobody granted is recorded on the Node, and is an event", func(ctx SpecContext) {
+	m := newMachine(ctx, patient)
+	m.start(ctx)
+	m.shows(ctx, needOf, Equal("False UpToDate"))
+	unexpected := func() *protocol.UnexpectedReboot {
+		engines, err := protocol.ParseEngines(m.node(ctx).Annotations)
+		Expect(err).NotTo(HaveOccurred())
+		return engines.Unexpected
+	}
+	Expect(unexpected()).To(BeNil())
+	version := m.node(ctx).Labels[v1alpha1.LabelOSVersion]
+
+	m.boot(ctx)
+	m.restart(ctx)
+	Eventually(unexpected).Should(And(HaveField("FromVersion", version), HaveField("ToVersion", version)))
+	m.emits(ctx, v1alpha1.EventUnexpectedReboot)
+	found := unexpected()
+
+	m.restart(ctx)
+	m.looksAgain(ctx)
+	Expect(unexpected()).To(Equal(found), "the next process keeps it")
+	Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventUnexpectedReboot, 1))
+})

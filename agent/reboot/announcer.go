@@ -1,6 +1,7 @@
 package reboot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // announcer emits the events of the agent's Node. Except for notice and warn, its methods are
@@ -77,6 +79,7 @@ func uids(pods []drain.Pod) string {
 // reported emits the events for a change of the need for a reboot, after the write.
 func (a *announcer) reported(ctx context.Context, node *corev1.Node, o step.Observation) {
 	a.waits(node, o)
+	a.unexpected(node, o)
 	before := o.Condition(v1alpha1.NodeRebootRequired)
 	after := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired)
 	if after.Status == before.Status && after.Reason == before.Reason && after.Message == before.Message {
@@ -87,6 +90,19 @@ func (a *announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 	if after.Status == corev1.ConditionTrue {
 		a.event(node, v1alpha1.EventRebootRequired, "Report", "%s: %s", after.Reason, step.WithoutOrigin(after.Message))
 	}
+}
+
+// unexpected reports a reboot of the host that nobody granted, after the write that records it.
+func (a *announcer) unexpected(node *corev1.Node, o step.Observation) {
+	is := step.UnexpectedReboot(o)
+	if is == nil || o.Before.BootID == o.BootID {
+		return
+	}
+	if after, err := protocol.ParseEngines(node.Annotations); err != nil || after == nil || after.Unexpected == nil {
+		return
+	}
+	a.warn(node, v1alpha1.EventUnexpectedReboot, "Report", "the host was rebooted at %s, and nobody granted that; os-version was %s and is %s",
+		timing.Instant(is.At.Time), cmp.Or(is.FromVersion, "unknown"), cmp.Or(is.ToVersion, "unknown"))
 }
 
 func (a *announcer) begun(node *corev1.Node, o step.Observation, progress protocol.Progress) {

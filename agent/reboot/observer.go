@@ -107,6 +107,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if o.Reported, err = protocol.ParseAgentReport(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(4).Info("Replaces a report that cannot be read", "reason", err.Error())
 	}
+	o.VersionBefore = node.Labels[v1alpha1.LabelOSVersion]
 	if o.Before, err = protocol.ParseEngines(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(4).Info("Replaces a record of the engines that cannot be read", "reason", err.Error())
 	}

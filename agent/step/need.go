@@ -128,7 +128,7 @@ func engineRecord(o Observation) *protocol.Engines {
 	if len(reported) == 0 {
 		return nil
 	}
-	return &protocol.Engines{BootID: o.BootID, Reported: reported}
+	return &protocol.Engines{BootID: o.BootID, Reported: reported, Unexpected: UnexpectedReboot(o)}
 }
 
 // origin returns the sentence about the engines, and is empty until one of them has reported.

@@ -64,6 +64,8 @@ type Observation struct {
 	// Before holds the reports of the engines on the Node, which may be from an earlier boot. It is
 	// nil if they are absent or unreadable.
 	Before *protocol.Engines
+	// VersionBefore is label os-version of the Node, which may be from an earlier boot.
+	VersionBefore string
 	// Look is the result of the last check for the request in Asked.
 	Look Look
 	// StartLook is the agent's own check of the pods before it begins. LastStartLook is the

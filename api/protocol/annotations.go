@@ -274,6 +274,8 @@ type Engines struct {
 	BootID string `json:"bootID"`
 	// Reported are the engines of the host, in their order.
 	Reported []EngineRecord `json:"reported"`
+	// Unexpected is the reboot that began this boot, if nobody granted it.
+	Unexpected *UnexpectedReboot `json:"unexpected,omitempty"`
 }
 
 // EngineRecord holds what one engine has reported.

@@ -231,6 +231,8 @@ const (
 	EventDrainAborted       = "DrainAborted"
 	EventRebootSucceeded    = "RebootSucceeded"
 	EventRebootLost         = "RebootLost"
+	// EventUnexpectedReboot on a Node means that its host was rebooted, and nobody granted that.
+	EventUnexpectedReboot = "UnexpectedReboot"
 	// EventNotificationFailed on a policy means that a service of spec.notify could not be notified.
 	EventNotificationFailed = "NotificationFailed"
 	// EventAgentsNotDeployed on a policy means that the manager runs with --manage-agents but cannot write

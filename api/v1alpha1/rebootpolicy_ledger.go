@@ -96,12 +96,13 @@ type RunStatus struct {
 const MaxHistory = 20
 
 // PastReboot is one granted reboot that is over, except one that was cancelled before it disturbed the node.
+// It may also be a reboot that nobody granted.
 type PastReboot struct {
 	// node is the name of the Node.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node"`
-	// seq is the sequence number of its grant.
+	// seq is the sequence number of its grant, or 0 if result is Unexpected.
 	// +required
 	Seq int64 `json:"seq"`
 	// result is one of:
@@ -109,6 +110,7 @@ type PastReboot struct {
 	// - Aborted: the drain ended before the reboot, and the node was put back in service.
 	// - Lost: the Node was deleted while it held its grant.
 	// - Withdrawn: the grant could not be published on the Node, which was not disturbed.
+	// - Unexpected: the host was rebooted, and nobody granted that. The last 5 of these are kept.
 	// - Cancelled: the grant was cancelled before it disturbed the node. Only the log of the manager has such attempts.
 	// +required
 	Result RebootResult `json:"result"`
@@ -131,7 +133,7 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ToVersion string `json:"toVersion,omitempty"`
-	// grantedAt is the time when the grant was given.
+	// grantedAt is the time when the grant was given, or equals endedAt if result is Unexpected.
 	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`
 	// ring is the ring of spec.rings that had the node when it was granted.
@@ -140,6 +142,7 @@ type PastReboot struct {
 	// +kubebuilder:validation:MaxLength=63
 	Ring string `json:"ring,omitempty"`
 	// endedAt is the time when the node was back in service, the grant was withdrawn, or the manager saw that the Node was deleted.
+	// For Unexpected it is the time when the host booted.
 	// It is absent if that is unknown.
 	// +optional
 	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`
@@ -164,7 +167,7 @@ type PastReboot struct {
 }
 
 // RebootResult says how a reboot ended.
-// +kubebuilder:validation:Enum=Succeeded;Aborted;Lost;Withdrawn;Cancelled
+// +kubebuilder:validation:Enum=Succeeded;Aborted;Lost;Withdrawn;Unexpected;Cancelled
 type RebootResult string
 
 const (
@@ -176,6 +179,8 @@ const (
 	RebootLost RebootResult = "Lost"
 	// RebootWithdrawn means the grant could not be published on the Node, which was not disturbed.
 	RebootWithdrawn RebootResult = "Withdrawn"
+	// RebootUnexpected means the host was rebooted, and nobody granted that.
+	RebootUnexpected RebootResult = "Unexpected"
 	// RebootCancelled means the grant was cancelled before it disturbed the node.
 	RebootCancelled RebootResult = "Cancelled"
 )

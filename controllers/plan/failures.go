@@ -258,7 +258,7 @@ func (a attempts) unused(n *Node) bool {
 func (a attempts) last(n *Node) *v1alpha1.PastReboot {
 	history := a.policy.Status.History
 	for i := len(history) - 1; i >= 0; i-- {
-		if history[i].Node == n.Name {
+		if history[i].Node == n.Name && history[i].Result != v1alpha1.RebootUnexpected {
 			return &history[i]
 		}
 	}

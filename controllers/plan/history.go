@@ -1,10 +1,12 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -16,10 +18,66 @@ import (
 // pastBytes is the size of one entry as JSON without its names and messages.
 const maxHistoryBytes, pastBytes = 8 << 10, 320
 
+// maxUnexpected is the most reboots in the history that nobody granted. Others must not crowd out the
+// reboots by which a policy halts.
+const maxUnexpected = 5
+
+// unexpected returns the reboots that nobody granted and that the agents of the policy's nodes report.
+func unexpected(f *fleet) []v1alpha1.PastReboot {
+	var all []v1alpha1.PastReboot
+	for _, n := range f.selected {
+		if u := n.Unexpected; u != nil && hasCome(u.At.Time, f.Now) && u.At.UTC().Year() >= v1alpha1.FirstYear {
+			all = append(all, v1alpha1.PastReboot{
+				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.rings.name(n),
+				FromVersion: validVersion(u.FromVersion), ToVersion: validVersion(u.ToVersion),
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.PastReboot) int {
+		return cmp.Or(a.EndedAt.Compare(b.EndedAt.Time), cmp.Compare(a.Node, b.Node))
+	})
+	return all[max(0, len(all)-maxUnexpected):]
+}
+
+// validVersion returns a version that a status takes, or the empty string.
+func validVersion(version string) string {
+	if len(validation.IsValidLabelValue(version)) > 0 {
+		return ""
+	}
+	return version
+}
+
+// withUnexpected returns the history with the reboots that nobody granted, each at its time. The oldest
+// of those go if there are more than maxUnexpected.
+func (p *Plan) withUnexpected(history []v1alpha1.PastReboot) []v1alpha1.PastReboot {
+	for _, u := range p.Unexpected {
+		if slices.ContainsFunc(history, func(h v1alpha1.PastReboot) bool {
+			return h.Result == u.Result && h.Node == u.Node && h.EndedAt.Time.Equal(u.EndedAt.Time)
+		}) {
+			continue
+		}
+		at := slices.IndexFunc(history, func(h v1alpha1.PastReboot) bool { return h.EndedAt.After(u.EndedAt.Time) })
+		if at < 0 {
+			at = len(history)
+		}
+		history = slices.Insert(slices.Clone(history), at, u)
+	}
+	count := 0
+	for i, h := range slices.Backward(history) {
+		if h.Result != v1alpha1.RebootUnexpected {
+			continue
+		}
+		if count++; count > maxUnexpected {
+			history = slices.Delete(history, i, i+1)
+		}
+	}
+	return history
+}
+
 // History returns the policy's history after the plan: the previous entries followed by the reboots
 // that end now. The oldest entries are dropped first.
 func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
-	history := slices.Concat(before, p.ended(before, now))
+	history := p.withUnexpected(slices.Concat(before, p.ended(before, now)))
 	for len(history) > v1alpha1.MaxHistory || size(history) > maxHistoryBytes {
 		history = history[1:]
 	}

@@ -164,3 +164,59 @@ func TestPlan_Run(t *testing.T) {
 		})
 	}
 }
+
+// TestPlan_HistoryOfUnexpectedReboots: reboots that nobody granted are remembered at their time, once, and at most five of them.
+func TestPlan_HistoryOfUnexpectedReboots(t *testing.T) {
+	rebootedItself := func(ago time.Duration, from, to string) func(*host) {
+		return func(h *host) {
+			annotate(h.node, v1alpha1.AnnotationEngines, protocol.Engines{
+				BootID: h.bootID(), Unexpected: &protocol.UnexpectedReboot{At: at(-ago), FromVersion: from, ToVersion: to},
+			}.String())
+		}
+	}
+	unexpected := func(node string, ago time.Duration, from, to string) v1alpha1.PastReboot {
+		return v1alpha1.PastReboot{
+			Node: node, Result: v1alpha1.RebootUnexpected, GrantedAt: at(-ago), EndedAt: at(-ago), FromVersion: from, ToVersion: to,
+		}
+	}
+	succeeded := func(ago time.Duration) v1alpha1.PastReboot {
+		return v1alpha1.PastReboot{Node: "s", Seq: 1, Result: v1alpha1.RebootSucceeded, EndedAt: at(-ago)}
+	}
+	var crowd []*host
+	var five []v1alpha1.PastReboot
+	for i := range 8 {
+		crowd = append(crowd, newHost(strconv.Itoa(i), rebootedItself(time.Duration(10-i)*minute, "", "")))
+		if i >= 3 {
+			five = append(five, unexpected(strconv.Itoa(i), time.Duration(10-i)*minute, "", ""))
+		}
+	}
+	full := func(ago time.Duration) []v1alpha1.PastReboot {
+		history := make([]v1alpha1.PastReboot, v1alpha1.MaxHistory)
+		for i := range history {
+			history[i] = succeeded(ago - time.Duration(i)*time.Second)
+		}
+		return history
+	}
+	for name, tc := range map[string]struct {
+		hosts        []*host
+		before, want []v1alpha1.PastReboot
+	}{
+		"none":                                 {hosts: []*host{newHost("a")}},
+		"a node at rest":                       {hosts: []*host{newHost("a", rebootedItself(5*minute, "1.0", "2.0"))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "1.0", "2.0")}},
+		"in the order of time":                 {[]*host{newHost("a", rebootedItself(5*minute, "", ""))}, []v1alpha1.PastReboot{succeeded(6 * minute), succeeded(4 * minute)}, []v1alpha1.PastReboot{succeeded(6 * minute), unexpected("a", 5*minute, "", ""), succeeded(4 * minute)}},
+		"older than all of a full history":     {[]*host{newHost("a", rebootedItself(2*time.Hour, "", ""))}, full(time.Hour), full(time.Hour)},
+		"of another boot":                      {hosts: []*host{newHost("a", rebootedItself(5*minute, "", ""), bootID("another"))}},
+		"by a clock that is ahead":             {hosts: []*host{newHost("a", rebootedItself(-time.Hour, "", ""))}},
+		"with versions that no status takes":   {hosts: []*host{newHost("a", rebootedItself(5*minute, "not a version", strings.Repeat("1", 64)))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "", "")}},
+		"of more than five nodes the last":     {hosts: crowd, want: five},
+		"of more than five in the history":     {hosts: []*host{newHost("z", rebootedItself(minute, "", ""))}, before: five, want: append(five[1:5:5], unexpected("z", minute, "", ""))},
+		"of more than five, and none is newer": {hosts: crowd[:1], before: five, want: five},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := one(policy("workers"), tc.hosts...).plan()
+			once := p.History(tc.before, evening)
+			same(t, "history", tc.want, once)
+			same(t, "history, once more", once, p.History(once, evening))
+		})
+	}
+}

@@ -91,7 +91,8 @@ type Node struct {
 	// answer to a request, or nil if missing or unreadable.
 	Preflight       string
 	PreflightReport *protocol.PreflightReport
-
+	// Unexpected is the reboot that began the node's boot if nobody granted it, or nil.
+	Unexpected *protocol.UnexpectedReboot
 	// Unreadable says which annotation of the record cannot be parsed, and why. It is empty if all
 	// can.
 	Unreadable string
@@ -187,8 +188,10 @@ func (n *Node) readRecord(annotations map[string]string) {
 	if n.Progress != nil {
 		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
 	}
-	if engines, err := protocol.ParseEngines(annotations); err == nil && engines != nil && engines.BootID != n.BootID {
-		n.OtherBoot = engines.BootID
+	if engines, err := protocol.ParseEngines(annotations); err == nil && engines != nil {
+		if n.Unexpected = engines.Unexpected; engines.BootID != n.BootID {
+			n.OtherBoot, n.Unexpected = engines.BootID, nil
+		}
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := protocol.ParseAgentReport(annotations)

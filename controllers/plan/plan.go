@@ -89,6 +89,8 @@ type Plan struct {
 	Unavailable []Unavailable
 	// Failures are the failed attempts on nodes that still need their reboot.
 	Failures []Failure
+	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History takes those that are new.
+	Unexpected []v1alpha1.PastReboot
 	// Silent are the nodes in service that do not report whether they need a reboot, by name.
 	Silent []string
 	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
@@ -185,7 +187,7 @@ func (d *Draft) Complete() Plan {
 	}
 	p.Holders, p.Unavailable, p.Stall = d.slots.holders(), d.slots.unavailable(d.f), stallOf(d)
 	p.Failures, p.Silent, p.Contested = failuresOf(d), silentNodes(d.f), contested(d.f)
-	p.Decisions, p.Markers = d.decisions(), markersOf(d)
+	p.Decisions, p.Markers, p.Unexpected = d.decisions(), markersOf(d), unexpected(d.f)
 	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
 	d.count()
 	if waitsForGates(p, d.waiting) {

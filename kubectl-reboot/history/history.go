@@ -64,7 +64,7 @@ func Lines(attempts []Attempt, l terminal.Look, nodes ...string) []string {
 
 var styles = map[v1alpha1.RebootResult]terminal.Style{
 	v1alpha1.RebootSucceeded: terminal.Good, v1alpha1.RebootAborted: terminal.Wait, v1alpha1.RebootLost: terminal.Bad,
-	v1alpha1.RebootWithdrawn: terminal.Wait,
+	v1alpha1.RebootWithdrawn: terminal.Wait, v1alpha1.RebootUnexpected: terminal.Wait,
 }
 
 func (e Attempt) row(zone *time.Location) []terminal.Cell {
@@ -72,10 +72,14 @@ func (e Attempt) row(zone *time.Location) []terminal.Cell {
 	if !e.EndedAt.IsZero() {
 		ended = moment.Exact(e.EndedAt.Time, zone)
 	}
+	granted, number := moment.Exact(e.GrantedAt.Time, zone), strconv.FormatInt(e.Seq, 10)
+	if e.Result == v1alpha1.RebootUnexpected {
+		granted, number = "never", "-"
+	}
 	return []terminal.Cell{
 		{Text: e.Node},
-		{Text: moment.Exact(e.GrantedAt.Time, zone)},
-		{Text: strconv.FormatInt(e.Seq, 10)},
+		{Text: granted},
+		{Text: number},
 		{Text: ended},
 		{Text: string(e.Result), Style: styles[e.Result]},
 		length(e.Drain), length(e.Reboot), length(e.Settle),
