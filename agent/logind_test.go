@@ -110,6 +110,20 @@ var _ = Describe("logind", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
+	It("has sessions of people, and the drained node waits for them if the policy says so, for ten minutes at most", func(ctx SpecContext) {
+		m := draining(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Sessions: v1alpha1.SessionsWait}})
+		m.Logind.SetSessions(
+			hosttest.Session{ID: "1", User: "core", Class: "user", State: "active", TTY: "pts/0", RemoteHost: "10.0.0.1"},
+			hosttest.Session{ID: "2", User: "gdm", Class: "greeter", State: "active", TTY: "tty1"},
+		)
+		m.allowEvictions(ctx)
+		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrained), Equal("True PeopleLoggedIn"))
+		m.shows(ctx, messageOf(corev1.NodeDrained), HaveSuffix("People are logged in on the host: core (pts/0 from 10.0.0.1)."))
+		Expect(m.Logind.Reboots()).To(BeZero())
+		m.rebootsByLogind(ctx)
+		m.showsMeanwhile(ctx, time.Minute, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
+	})
+
 	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.Logind.SetSystemd(hosttest.SystemdBefore257) // in which locks of root do not bind root

@@ -460,3 +460,30 @@ func FuzzRefused(f *testing.F) {
 		}
 	})
 }
+
+// TestLogind_Logins: people count who are logged in on a terminal or from another host.
+func TestLogind_Logins(t *testing.T) {
+	server, client := startLogind(t)
+	if none, err := client.Logins(t.Context()); err != nil || len(none) > 0 {
+		t.Errorf("none: %v, %v", none, err)
+	}
+	server.SetSessions(
+		hosttest.Session{ID: "1", User: "core", Class: "user", State: "active", TTY: "pts/0", RemoteHost: "10.0.0.1"},
+		hosttest.Session{ID: "2", User: "root", Class: "user", State: "online", TTY: "tty1"},
+		hosttest.Session{ID: "3", User: "backup", Class: "user", State: "active", RemoteHost: "10.0.0.2"},
+		hosttest.Session{ID: "4", User: "cron", Class: "user", State: "active"},
+		hosttest.Session{ID: "5", User: "left", Class: "user", State: "closing", TTY: "pts/1"},
+		hosttest.Session{ID: "6", User: "gdm", Class: "greeter", State: "active", TTY: "tty2"},
+		hosttest.Session{ID: "7", User: "core", Class: "manager", State: "active", TTY: "tty3"},
+		hosttest.Session{ID: "8", User: "gone"}, // it ends between the list and the look at it
+	)
+	want := []Login{{"core", "pts/0", "10.0.0.1"}, {"root", "tty1", ""}, {"backup", "", "10.0.0.2"}}
+	got, err := client.Logins(t.Context())
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	server.Stop()
+	if unknown, err := client.Logins(t.Context()); err == nil {
+		t.Errorf("without logind: %v", unknown)
+	}
+}

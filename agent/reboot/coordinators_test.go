@@ -162,6 +162,11 @@ func (silentHost) Refuses(ctx context.Context) (string, error) {
 	return "", ctx.Err()
 }
 
+func (silentHost) Logins(ctx context.Context) ([]host.Login, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func (silentHost) GoingDown(ctx context.Context) (bool, error) {
 	<-ctx.Done()
 	return false, ctx.Err()

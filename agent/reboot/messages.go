@@ -111,6 +111,27 @@ func unasked(err error) string {
 	return engine.Shorten(fmt.Sprintf("logind cannot be asked who blocks a shutdown: %s.", why))
 }
 
+// loggedIn names the people who are logged in, or says that they are unknown. It is empty if there are
+// none.
+func loggedIn(sessions []host.Login, err error) string {
+	switch {
+	case err != nil:
+		return engine.Shorten(fmt.Sprintf("It is unknown who is logged in on the host: %s", unasked(err)))
+	case len(sessions) == 0:
+		return ""
+	}
+	slices.SortFunc(sessions, func(a, b host.Login) int {
+		return strings.Compare(a.User+a.Terminal+a.From, b.User+b.Terminal+b.From)
+	})
+	return engine.Shorten("People are logged in on the host: " + list(sessions, func(s host.Login) string {
+		where := cmp.Or(s.Terminal, "no terminal")
+		if s.From != "" {
+			where += " from " + s.From
+		}
+		return fmt.Sprintf("%s (%s)", s.User, where)
+	}))
+}
+
 // maxRival is the largest message about a program that may reboot the host, in bytes. It leaves
 // room for the command that turns the program off, because a command that is cut off does not help.
 const maxRival = 384

@@ -151,6 +151,9 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 		o.Engines = step.WithFleetLock(v.reports.all(), *o)
 	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
+		if step.WaitsForSessions(*o) {
+			o.Inhibitors.Sessions = v.sessions(ctx)
+		}
 	case step.FactCoordinators:
 		o.Coordinators = v.coordinators(ctx)
 	case step.FactShutdown:
@@ -298,6 +301,14 @@ func (v *observer) inhibitors(ctx context.Context) step.Inhibitors {
 		found.Refusal = unasked(err)
 	}
 	return found
+}
+
+// sessions names the people who are logged in, or says that they are unknown. It is empty if there are
+// none.
+func (v *observer) sessions(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+	return loggedIn(v.host.Logind.Logins(ctx))
 }
 
 func (v *observer) coordinators(ctx context.Context) step.Coordinators {

@@ -64,6 +64,7 @@ type Logind interface {
 	Refuses(ctx context.Context) (why string, err error)
 	Reboot(ctx context.Context, inhibitors v1alpha1.Obstacle) error
 	GoingDown(ctx context.Context) (bool, error)
+	Logins(ctx context.Context) ([]host.Login, error)
 }
 
 // HostCoordinators finds other programs that may reboot the host. It is implemented by

@@ -148,6 +148,8 @@ type logind struct {
 
 func (l *logind) Refuses(context.Context) (string, error) { return l.refuses, nil }
 
+func (l *logind) Logins(context.Context) ([]host.Login, error) { return nil, nil }
+
 func (l *logind) GoingDown(context.Context) (bool, error) { return l.goesDown, nil }
 
 func (l *logind) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { return l.inhibitors, nil }

@@ -33,6 +33,8 @@ func (g *guarded) BlockInhibitors(context.Context) ([]host.Inhibitor, error) { r
 
 func (g *guarded) Refuses(context.Context) (string, error) { return "", nil }
 
+func (g *guarded) Logins(context.Context) ([]host.Login, error) { return nil, g.refuse() }
+
 func (g *guarded) GoingDown(context.Context) (bool, error) { return false, g.refuse() }
 
 func (g *guarded) Reboot(context.Context, v1alpha1.Obstacle) error { return g.refuse() }

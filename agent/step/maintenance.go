@@ -133,6 +133,9 @@ func emptied(o Observation) []corev1.NodeCondition {
 	case waits && o.InPhase(protocol.PhaseDraining):
 		reason = v1alpha1.EventVolumesInUse
 		message, _ = volumesReported(o)
+	case why.Reason == v1alpha1.ReasonPeopleLoggedIn && o.InPhase(protocol.PhaseDraining):
+		reason = string(why.Reason)
+		message = fmt.Sprintf("%s The reboot waits until %s at most. %s", left, timing.Instant(o.sessionsUntil()), why.Message)
 	case why.Message != "" && o.InPhase(protocol.PhaseDraining):
 		message = fmt.Sprintf("%s The reboot waits until %s at most; then the node is uncordoned and backs off. %s", left, timing.Instant(o.deadline()), why.Message)
 	case o.Drain.Refused != "" && o.InPhase(protocol.PhaseDraining):

@@ -255,6 +255,7 @@ func TestMaintenance(t *testing.T) {
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
 	unread := []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node is not drained while policy workers cannot be read."+until)}
 	heldUpUntil := " The reboot waits until " + deadline + " at most; then the node is uncordoned and backs off. Blocked by x."
+	waitsForPeople := left + " The reboot waits until " + now.Add(10*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC") + " at most. People are x."
 	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
 	cases[[]corev1.NodeCondition]{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
@@ -330,6 +331,11 @@ func TestMaintenance(t *testing.T) {
 		"one that is done and whose host is held up": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainDone}), func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "Drained", left+heldUpUntil), condition(corev1.NodeDrained, yes, "Drained", left+heldUpUntil),
+			},
+		},
+		"one that is done and waits for people": {
+			makeObservation(beingDrained, drainIs(Drain{State: DrainDone, DoneAt: now}), func(o *Observation) { o.Inhibitors.Sessions = "People are x." }), []corev1.NodeCondition{
+				condition(corev1.NodeDrainInProgress, no, "PeopleLoggedIn", waitsForPeople), condition(corev1.NodeDrained, yes, "PeopleLoggedIn", waitsForPeople),
 			},
 		},
 		"one that is done and whose pods came back and may not go": {

@@ -190,6 +190,9 @@ type Inhibitors struct {
 	Message string
 	// Refusal says why logind would refuse a reboot even if inhibitors are ignored, or is empty.
 	Refusal string
+	// Sessions names the people who are logged in, or says that they are unknown. It is empty if there
+	// are none, or if the reboot does not wait for them.
+	Sessions string
 }
 
 // Coordinators describes the other programs that may reboot the host on their own.

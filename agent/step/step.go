@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -176,8 +177,24 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 		return protocol.Blocker{Reason: v1alpha1.ReasonRebootRefused, Message: inhibitors.Refusal}, true
 	case reboot.CoordinatorsOrDefault() != v1alpha1.ObstacleIgnore && (!coordinators.Known || coordinators.Message != ""):
 		return protocol.Blocker{Reason: v1alpha1.ReasonCoordinatorConflict, Message: coordinators.Message}, true
+	case inhibitors.Sessions != "" && o.Now.Before(o.sessionsUntil()):
+		return protocol.Blocker{Reason: v1alpha1.ReasonPeopleLoggedIn, Message: inhibitors.Sessions}, true
 	}
 	return protocol.Blocker{}, false
+}
+
+// sessionsLast is the longest time for which a drained node waits for people who are logged in.
+const sessionsLast = 10 * time.Minute
+
+// sessionsUntil returns the time until which the drained node waits for people who are logged in.
+func (o Observation) sessionsUntil() time.Time {
+	return timing.Earliest(o.Drain.DoneAt.Add(sessionsLast), o.deadline())
+}
+
+// WaitsForSessions reports whether people who are logged in may hold the reboot up.
+func WaitsForSessions(o Observation) bool {
+	return o.InPhase(protocol.PhaseDraining) && o.Drain.State == DrainDone && o.Settings().Reboot.SessionsOrDefault() == v1alpha1.SessionsWait &&
+		o.Now.Before(o.sessionsUntil())
 }
 
 // repair ends an attempt whose progress cannot be read. If the attempt is past the point of no

@@ -93,6 +93,9 @@ func TestNext_Draining(t *testing.T) {
 	late, lateButReboot := settings(5*time.Minute, "", ""), settings(5*time.Minute, v1alpha1.DrainTimeoutReboot, "")
 	inTime := begun.Add(20 * time.Minute)
 	inhibited := func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }
+	loggedIn := func(o *Observation) { o.Inhibitors.Sessions = "People are logged in on the host: core (pts/0)." }
+	drainedAgo := func(d time.Duration) func(*Observation) { return drainIs(Drain{State: DrainDone, DoneAt: now.Add(-d)}) }
+	asked := func(o *Observation) { o.Drain.LeftAt = now }
 	rivalled := func(o *Observation) { o.Coordinators.Message = "locksmithd is active." }
 	ignoring := func(o *Observation) { o.Policy.Reboot.Coordinators = v1alpha1.ObstacleIgnore }
 	done, running := drainIs(Drain{State: DrainDone, DoneAt: now}), drainIs(Drain{State: DrainRunning, Listed: true, Message: "1 pod is left."})
@@ -259,7 +262,12 @@ func TestNext_Draining(t *testing.T) {
 		"inhibited: ignored": {
 			makeObservation(beingDrained, done, inhibited, settings(time.Hour, "", v1alpha1.ObstacleIgnore)), commit(as),
 		},
-		"another coordinator: waits (behaviour 57)": {makeObservation(beingDrained, done, rivalled), Wait{now.Add(15 * time.Second)}},
+		"people are logged in: waits":                     {makeObservation(beingDrained, done, loggedIn), Wait{now.Add(15 * time.Second)}},
+		"people are logged in: waits for ten minutes":     {makeObservation(beingDrained, drainedAgo(10*time.Minute-1), loggedIn), Wait{now.Add(15 * time.Second)}},
+		"people are logged in: and no longer":             {makeObservation(beingDrained, drainedAgo(10*time.Minute), loggedIn, asked), commit(as)},
+		"people are logged in: until the drain times out": {makeObservation(beingDrained, done, loggedIn, late), commit(as)},
+		"people are logged in, and inhibited: given up":   {makeObservation(beingDrained, done, loggedIn, inhibited, late), aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1)},
+		"another coordinator: waits (behaviour 57)":       {makeObservation(beingDrained, done, rivalled), Wait{now.Add(15 * time.Second)}},
 		"another coordinator: given up in the end": {
 			makeObservation(beingDrained, done, rivalled, late),
 			aborts(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active.", 1),

@@ -40,7 +40,8 @@ func IsAgents(c corev1.NodeCondition) bool {
 	case corev1.NodeDrainInProgress:
 		return c.Reason == EventDraining
 	case corev1.NodeDrained:
-		return c.Reason == EventDrained || c.Reason == EventVolumesInUse || c.Reason == string(ReasonDrainTimedOut)
+		return c.Reason == EventDrained || c.Reason == EventVolumesInUse || c.Reason == string(ReasonDrainTimedOut) ||
+			c.Reason == string(ReasonPeopleLoggedIn)
 	case corev1.NodeMaintenanceInProgress:
 		return c.Reason == string(ReasonRebooting)
 	}

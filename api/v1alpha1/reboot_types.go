@@ -37,7 +37,26 @@ type Reboot struct {
 	// Example: Ignore.
 	// +optional
 	Coordinators Obstacle `json:"coordinators,omitempty"`
+
+	// sessions configures what happens while people are logged in on the host, on a terminal or from another host:
+	// - Ignore: the host is rebooted regardless.
+	// - Wait: the drained node waits until they have logged out, for 10 minutes at most.
+	// Defaults to Ignore.
+	// Example: Wait.
+	// +optional
+	Sessions SessionPolicy `json:"sessions,omitempty"`
 }
+
+// SessionPolicy says whether a reboot waits for people who are logged in.
+// +kubebuilder:validation:Enum=Ignore;Wait
+type SessionPolicy string
+
+const (
+	// SessionsIgnore reboots the host regardless of people who are logged in.
+	SessionsIgnore SessionPolicy = "Ignore"
+	// SessionsWait waits until they have logged out, for a limited time.
+	SessionsWait SessionPolicy = "Wait"
+)
 
 // Obstacle says whether something that stands in the way of a reboot counts.
 // +kubebuilder:validation:Enum=Block;Ignore

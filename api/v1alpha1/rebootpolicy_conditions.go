@@ -147,6 +147,8 @@ const (
 	// ReasonStartupTaint means the node is Ready on a new boot ID, but a taint that came with the reboot
 	// has kept pods off it for reboot.timeout.
 	ReasonStartupTaint Reason = "StartupTaint"
+	// ReasonPeopleLoggedIn means the drained node waits for people who are logged in on its host.
+	ReasonPeopleLoggedIn Reason = "PeopleLoggedIn"
 	// ReasonGrantWithdrawn means the ledger of the policy does not have the grant that the Node shows, or
 	// has it as withdrawn.
 	ReasonGrantWithdrawn Reason = "GrantWithdrawn"

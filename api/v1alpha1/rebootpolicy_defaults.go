@@ -160,6 +160,9 @@ func (r Reboot) CoordinatorsOrDefault() Obstacle {
 	return cmp.Or(r.Coordinators, ObstacleBlock)
 }
 
+// SessionsOrDefault reports whether the reboot waits for people who are logged in.
+func (r Reboot) SessionsOrDefault() SessionPolicy { return cmp.Or(r.Sessions, SessionsIgnore) }
+
 // SoakOrDefault returns how long each rebooted node of the ring must be back in service before a later
 // ring starts.
 func (r Ring) SoakOrDefault() time.Duration { return durationOr(r.Soak, 0) }

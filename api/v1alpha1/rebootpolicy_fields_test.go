@@ -191,7 +191,8 @@ var _ = Describe("What kubectl explain shows", func() {
 			"drain.unmanagedPods": drain.UnmanagedPodsOrDefault(), "drain.closedBudgets": drain.ClosedBudgetsOrDefault(), "drain.volumeDetachTimeout": drain.VolumeDetachTimeoutOrDefault(),
 			"drain.rules.action": v1alpha1.DrainRule{}.ActionOrDefault(), "reboot.timeout": reboot.TimeoutOrDefault(),
 			"reboot.inhibitors": reboot.InhibitorsOrDefault(), "reboot.coordinators": reboot.CoordinatorsOrDefault(),
-			"hooks.timeout": spec.HooksOrDefault().TimeoutOrDefault(), "autoscaler.grace": spec.AutoscalerGraceOrDefault(),
+			"reboot.sessions": reboot.SessionsOrDefault(),
+			"hooks.timeout":   spec.HooksOrDefault().TimeoutOrDefault(), "autoscaler.grace": spec.AutoscalerGraceOrDefault(),
 			"windows.timeZone": v1alpha1.Window{}.TimeZoneOrDefault(), "blackouts.timeZone": v1alpha1.Blackout{}.TimeZoneOrDefault(),
 			"gates.prometheus.failurePolicy": v1alpha1.PrometheusGate{}.FailurePolicyOrDefault(),
 		} {

@@ -443,7 +443,7 @@ var _ = Describe("spec", func() {
 	Describe("reboot and maxFailures", func() {
 		DescribeTable("accepts", accepts,
 			Entry("nothing", "reboot: {}"),
-			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore, coordinators: Ignore, settle: 90s}, maxFailures: 1"),
+			Entry("everything", "reboot: {timeout: 30m, inhibitors: Ignore, coordinators: Ignore, sessions: Wait, settle: 90s}, maxFailures: 1"),
 			Entry("no settling", "reboot: {settle: 0s}"),
 			Entry("a day of settling", "reboot: {settle: 24h}"),
 		)
@@ -451,6 +451,7 @@ var _ = Describe("spec", func() {
 			Entry("no time for a reboot", "reboot: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("a duration that is none", "reboot: {timeout: soon}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("another value for inhibitors", "reboot: {inhibitors: Wait}", `Unsupported value: "Wait": supported values: "Block", "Ignore"`),
+			Entry("another value for sessions", "reboot: {sessions: Block}", `Unsupported value: "Block": supported values: "Ignore", "Wait"`),
 			Entry("another value for coordinators", "reboot: {coordinators: ignore}", `Unsupported value: "ignore": supported values: "Block", "Ignore"`),
 			Entry("more than a day of settling", "reboot: {settle: 25h}", "settle must be a duration of at most 24h, such as 90s or 5m"),
 			Entry("a number for a duration", "reboot: {settle: 60}", "spec.reboot.settle in body must be of type string"),

@@ -147,6 +147,9 @@ func (l logind) BlockInhibitors(context.Context) ([]agenthost.Inhibitor, error) 
 // Refuses implements reboot.Logind.
 func (l logind) Refuses(context.Context) (string, error) { return "", nil }
 
+// Logins implements reboot.Logind.
+func (l logind) Logins(context.Context) ([]agenthost.Login, error) { return nil, nil }
+
 // GoingDown implements reboot.Logind.
 func (l logind) GoingDown(context.Context) (bool, error) {
 	if !l.agent.Pass() {

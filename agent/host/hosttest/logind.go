@@ -47,6 +47,11 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
+// Session is one session, as ListSessions and its properties show it.
+type Session struct {
+	ID, User, Class, State, TTY, RemoteHost string
+}
+
 // BlockShutdown returns a lock that forbids a reboot. Its uid is that of the caller of the reboot,
 // because on a host both are root.
 func BlockShutdown(who, why string) Inhibitor {
@@ -66,6 +71,7 @@ type Logind struct {
 	failure    *dbus.Error
 	unlisted   string
 	inhibitors []Inhibitor
+	sessions   []Session
 	onReboot   func()
 	inert      bool
 	preparing  bool
@@ -86,6 +92,9 @@ func (l *Logind) Start() error {
 	l.set(func() { l.preparing = false })
 	return l.service.start(l.export)
 }
+
+// SetSessions replaces the sessions.
+func (l *Logind) SetSessions(sessions ...Session) { l.set(func() { l.sessions = sessions }) }
 
 // Stop takes logind off the bus.
 func (l *Logind) Stop() { l.service.stop() }
@@ -190,13 +199,51 @@ func (l *Logind) export(conn *dbus.Conn) error {
 	err := conn.ExportMethodTable(map[string]any{
 		"CanReboot":       l.canReboot,
 		"ListInhibitors":  l.listInhibitors,
+		"ListSessions":    l.listSessions,
 		"Reboot":          l.reboot,
 		"RebootWithFlags": l.rebootWithFlags,
 	}, logindPath, logindInterface)
 	if err != nil {
 		return err
 	}
-	return conn.ExportMethodTable(map[string]any{"Get": l.property}, logindPath, propertiesIface)
+	if err := conn.ExportMethodTable(map[string]any{"Get": l.property}, logindPath, propertiesIface); err != nil {
+		return err
+	}
+	return conn.ExportSubtreeMethodTable(map[string]any{"GetAll": l.session}, sessionsPath, propertiesIface)
+}
+
+// sessionsPath is the parent of the objects of sessions.
+const sessionsPath = logindPath + "/session"
+
+// listed is a session in the answer of ListSessions.
+type listed struct {
+	ID         string
+	UID        uint32
+	User, Seat string
+	Path       dbus.ObjectPath
+}
+
+func (l *Logind) listSessions() ([]listed, *dbus.Error) {
+	l.called("ListSessions")
+	sessions := []listed{}
+	for _, s := range read(&l.guarded, func() []Session { return l.sessions }) {
+		sessions = append(sessions, listed{ID: s.ID, User: s.User, Path: sessionsPath + dbus.ObjectPath("/"+s.ID)})
+	}
+	return sessions, nil
+}
+
+// session returns the properties of a session, which godbus tells it by the message.
+func (l *Logind) session(call dbus.Message, _ string) (map[string]dbus.Variant, *dbus.Error) {
+	path, _ := call.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
+	for _, s := range read(&l.guarded, func() []Session { return l.sessions }) {
+		if path == sessionsPath+dbus.ObjectPath("/"+s.ID) && s.Class != "" {
+			return map[string]dbus.Variant{
+				"Class": dbus.MakeVariant(s.Class), "State": dbus.MakeVariant(s.State), "TTY": dbus.MakeVariant(s.TTY),
+				"Remote": dbus.MakeVariant(s.RemoteHost != ""), "RemoteHost": dbus.MakeVariant(s.RemoteHost),
+			}, nil
+		}
+	}
+	return nil, namedError("org.freedesktop.DBus.Error.UnknownObject", "Unknown object")
 }
 
 func (l *Logind) canReboot() (string, *dbus.Error) {

@@ -108,6 +108,9 @@ func (l logind) BlockInhibitors(ctx context.Context) ([]agenthost.Inhibitor, err
 // Refuses implements reboot.Logind.
 func (l logind) Refuses(ctx context.Context) (string, error) { return "", l.line.Pass(ctx) }
 
+// Logins implements reboot.Logind. Nobody is logged in.
+func (l logind) Logins(ctx context.Context) ([]agenthost.Login, error) { return nil, l.line.Pass(ctx) }
+
 // GoingDown implements reboot.Logind.
 func (l logind) GoingDown(ctx context.Context) (bool, error) {
 	return l.host.IsLeaving(), l.line.Pass(ctx)
