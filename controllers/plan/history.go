@@ -3,10 +3,11 @@ package plan
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -39,9 +40,15 @@ func unexpected(f *fleet) []v1alpha1.PastReboot {
 	return all[max(0, len(all)-maxUnexpected):]
 }
 
-// validVersion returns a version that a status takes, or the empty string.
+// maxVersion is the length of the longest version, which is the value of a label.
+const maxVersion = 63
+
+// validVersion returns a version that may be the value of a label, or the empty string.
 func validVersion(version string) string {
-	if len(validation.IsValidLabelValue(version)) > 0 {
+	odd := func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
+	}
+	if len(version) > maxVersion || strings.ContainsFunc(version, odd) {
 		return ""
 	}
 	return version

@@ -89,7 +89,8 @@ type Plan struct {
 	Unavailable []Unavailable
 	// Failures are the failed attempts on nodes that still need their reboot.
 	Failures []Failure
-	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History takes those that are new.
+	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History
+	// takes those that are new.
 	Unexpected []v1alpha1.PastReboot
 	// Silent are the nodes in service that do not report whether they need a reboot, by name.
 	Silent []string

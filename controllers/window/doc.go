@@ -28,8 +28,8 @@
 // by the clocks of its zone. If midnight is skipped, the date begins with the first instant after
 // the gap. Blackouts win over windows.
 //
-// Dates without a year repeat every year. If the end is an earlier day of the year than the beginning, it is in the next year. In a year
-// without 29 February, that date is 1 March.
+// Dates without a year repeat every year. If the end is an earlier day of the year than the
+// beginning, it is in the next year. In a year without 29 February, that date is 1 March.
 //
 // # Time zones
 //

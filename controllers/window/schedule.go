@@ -204,7 +204,8 @@ func visibleAt(now, instant time.Time) time.Time {
 
 // Below, the zero time means never.
 
-// blackoutsAround resolves the blackouts that repeat every year, from before now until the first that begins after the horizon.
+// blackoutsAround resolves the blackouts that repeat every year, from before now until the first
+// that begins after the horizon.
 func (s Schedule) blackoutsAround(now time.Time) []span {
 	if !slices.ContainsFunc(s.blackouts, func(b span) bool { return b.yearly != nil }) {
 		return s.blackouts

@@ -119,8 +119,9 @@ func overlayBlackout(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	}
 }
 
-// overlayYearly closes the minutes that show a day of the year from the first day on, and before the end, which may be in the next
-// year. Where a clock is set back over midnight, a day that has begun or ended once has.
+// overlayYearly closes the minutes that show a day of the year from the first day on, and before the
+// end, which may be in the next year. A day that has begun stays so if a clock is set back over
+// midnight.
 func overlayYearly(minutes []Segment, b v1alpha1.Blackout, clock []shown) {
 	latest := int64(math.MinInt64)
 	for i, show := range clock {
