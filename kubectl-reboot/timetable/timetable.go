@@ -167,7 +167,11 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	case t.CompletionAt.IsZero():
 		return "Nothing is to be done: no node needs a reboot."
 	}
-	done := t.CompletionAt.In(zone).Format("Mon 2006-01-02 15:04 MST") + ", " + moment.Until(t.CompletionAt, t.At)
+	done, until := t.CompletionAt.In(zone).Format("Mon 2006-01-02 15:04 MST"), moment.Until(t.CompletionAt, t.At)
+	if t.Durations.Measured == 0 {
+		done, until = "about "+done, strings.Replace(until, "in ", "in about ", 1)
+	}
+	done += ", " + until
 	if n := len(t.Stays); n > 0 {
 		done += fmt.Sprintf(", but for %s", message.Count(n, "node that stays", "nodes that stay"))
 	}
