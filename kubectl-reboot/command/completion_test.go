@@ -146,4 +146,11 @@ var _ = Describe("The command line", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(Equal("error: reading the kubeconfig: stat /nonexistent: no such file or directory\n"))
 	})
+
+	It("asks for a kubeconfig where there is none", func() {
+		GinkgoT().Setenv("KUBECONFIG", filepath.Join(GinkgoT().TempDir(), "none"))
+		_, stderr, err := run([]string{"status"}, func(c *call) { c.kubeconfig = "" })
+		Expect(err).To(HaveOccurred())
+		Expect(stderr).To(Equal("error: there is no kubeconfig, so the cluster is not known: set KUBECONFIG, or use --kubeconfig\n"))
+	})
 })
