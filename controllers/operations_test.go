@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/hack/document"
@@ -115,6 +116,22 @@ var _ = Describe("A command of docs/operations.md", func() {
 		Eventually(windowOf).WithArguments(p).Should(Equal(v1alpha1.WindowPaused))
 		run(ctx, f, p, "Go on with a policy")
 		Eventually(f.granted).Should(Equal(f.nodes))
+	})
+
+	It("ends the back-off of an attempt that failed: Retry this node now", func(ctx SpecContext) {
+		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(5)) })
+		f.need(f.nodes...)
+		attempt := func() int64 { return protocol.RecordOf(f.get(f.nodes[0])).GrantSeq() }
+		for number := range int64(2) { // the command of the first attempt is in force no longer
+			Eventually(attempt).Should(Equal(number + 1))
+			f.start(f.nodes[0])
+			f.abort(f.nodes[0])
+			Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False BackingOff"))
+			_, command, found := strings.Cut(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message, "; to retry now: ")
+			Expect(found).To(BeTrue())
+			shell(ctx, f.nodes[0], p.Name, command+"\n")
+		}
+		Eventually(attempt).Should(Equal(int64(3)))
 	})
 
 	It("ends a halt: Resume after failures", func(ctx SpecContext) {

@@ -105,6 +105,9 @@ const (
 	// "false", in any case, which is shown as the reason. A reason that begins with UrgentPrefix makes the
 	// request urgent. The agent removes it after one confirmed reboot.
 	AnnotationRebootRequested = "reboot-operator.io/reboot-requested"
+	// AnnotationRetry is written by an administrator to end the back-off after a failed attempt. Its value
+	// is the number of that attempt, so it does nothing about a later one.
+	AnnotationRetry = "reboot-operator.io/retry"
 )
 
 // BootedAt returns when the host of a node booted according to AnnotationBootedAt, or the zero time if

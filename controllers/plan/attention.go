@@ -216,10 +216,12 @@ func (a *attention) ofFailures() {
 			if f.Message != "" {
 				text += ": " + strings.TrimSuffix(f.Message, ".")
 			}
+			command := "kubectl reboot explain " + f.Node
 			if f.RetryAt.After(a.now) {
 				text += "; the next attempt may begin " + timing.Instant(f.RetryAt)
+				command = "kubectl reboot retry " + f.Node
 			}
-			a.because(AttentionFailed, reason, text, "kubectl reboot explain "+f.Node, f.Node)
+			a.because(AttentionFailed, reason, text, command, f.Node)
 		}
 		if rest := nodes[min(len(nodes), maxNamed):]; len(rest) > 0 {
 			a.because(AttentionFailed, reason, fmt.Sprintf("%s also not rebooted (%s): %s", message.Count(len(rest), "node was", "nodes were"), reason, someOf(rest)),
@@ -270,6 +272,9 @@ func (a *attention) ofBlocked() {
 	var groups []*group
 	known, count := map[string]*group{}, map[v1alpha1.Reason]int{}
 	for _, d := range a.plan.Decisions {
+		if d.Then != "" { // it waits for a window, which does not end this
+			d.Reason, d.Message = d.Then, d.ThenMessage
+		}
 		// Control-plane nodes under several policies are a conflict that plan.Conflicts does not
 		// hold.
 		conflict := d.Reason == v1alpha1.ReasonPolicyConflict && len(a.plan.Conflicts) == 0

@@ -26,6 +26,8 @@ type Blocked struct {
 	stalledBy              *share
 	// shortLived is true if the block ends within seconds. Such a block is not written on nodes.
 	shortLived bool
+	// then blocks the node once its hours come, nil if nothing is known that does.
+	then *Blocked
 }
 
 // check is one step of the fixed order. It passes, or returns why a node may not be rebooted now.
@@ -141,6 +143,31 @@ func (v view) first(checks []check, n *Node) *Blocked {
 		}
 	}
 	return nil
+}
+
+// waitsForHours reports whether the node waits for a window to open or a blackout to end.
+func (o *Blocked) waitsForHours() bool {
+	return o != nil && (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed || o.check == v1alpha1.ReasonWindowTooShort)
+}
+
+// afterHours are the checks that can fail before a window opens and that only a person can change.
+// Gates are queried later, and a node that is not Ready now may be Ready by then.
+var afterHours = slices.DeleteFunc(slices.Clone(beforeGrant), func(c check) bool {
+	return !needPerson[c.reason] || c.reason == v1alpha1.ReasonGateUnreachable || c.reason == v1alpha1.ReasonNodeUnavailable
+})
+
+// foresee adds what will block a node that waits for its hours, so that people can fix it in time.
+func (v view) foresee(o *Blocked, n *Node) *Blocked {
+	if !o.waitsForHours() {
+		return o
+	}
+	if then := v.first(afterHours, n); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
+		o.then = then
+		o.Message += fmt.Sprintf("; then it will wait for another reason (%s): %s", then.Reason, then.Message)
+	} else if r := v.pods.result(n); r != nil && r.Closed != nil && v.tries(n) > 0 {
+		o.Message += "; its drain may fail then, and it is tried after the nodes that can go: " + named(r.Closed)
+	}
+	return o
 }
 
 // maxPauseReason is the limit, in bytes, of a node's pause reason in messages. It is the same as

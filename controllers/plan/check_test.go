@@ -220,11 +220,11 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		},
 		"attempt that failed a minute ago": {
 			one(policy("workers"), needy("worker-1", progress(1, protocol.PhaseAborted, phaseAt(-time.Minute), failed(1, v1alpha1.ReasonDrainTimedOut, "db-0 stays")))),
-			v1alpha1.ReasonBackingOff, "the last attempt failed (DrainTimedOut): db-0 stays; the next attempt is due Mon 2026-06-01 22:04:00 UTC",
+			v1alpha1.ReasonBackingOff, "the last attempt failed (DrainTimedOut): db-0 stays; the next attempt is due Mon 2026-06-01 22:04:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"agent that was silent ten minutes ago": {
 			one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-10*time.Minute, v1alpha1.ReasonAgentSilent)))),
-			v1alpha1.ReasonBackingOff, "the agent did not act on the last grant; the next attempt is due Mon 2026-06-01 22:05:00 UTC",
+			v1alpha1.ReasonBackingOff, "the agent did not act on the last grant; the next attempt is due Mon 2026-06-01 22:05:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"grant that was cancelled for another reason does not hold the node back": {
 			situation: one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-time.Minute, v1alpha1.ReasonPaused)))),

@@ -29,6 +29,10 @@ type Decision struct {
 	// RemovePlanned is true if condition MaintenancePlanned must be removed, because no reboot of
 	// the node is granted any more.
 	RemovePlanned bool
+	// Then is the reason that will block a node which waits for a window, empty if none is known.
+	// ThenMessage is its sentence.
+	Then        v1alpha1.Reason
+	ThenMessage string
 	// Preflight is the wanted annotation preflight, the request to the agent about pods. It is
 	// empty if the annotation should not exist.
 	Preflight string
@@ -110,15 +114,19 @@ func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
 		return Decision{}, false
 	}
 	is := n.waits(o)
-	is.Preflight = d.f.pods.requestFor(o)
+	is.Preflight = d.f.pods.requestFor(o, d.f.Now)
 	return is, true
 }
 
 // waits returns the decision that the node waits because of o.
 func (n *Node) waits(o *Blocked) Decision {
-	return Decision{
+	is := Decision{
 		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, RemovePlanned: n.Planned != nil,
 	}
+	if o.then != nil {
+		is.Then, is.ThenMessage = o.then.Reason, o.then.Message
+	}
+	return is
 }
 
 // noAnswer returns the decision that removes the manager's conditions, and whether the node has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -199,14 +200,14 @@ func backingOff(v view, n *Node) *Blocked {
 	if !v.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s", why, v.instant(until)).until(until)
+	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, v.instant(until), v.attempts.retryHint(n)).until(until)
 }
 
 // rested returns when the interval after the node's last reboot ends. It returns zero if the node
-// was not rebooted or an administrator's annotation requests another reboot.
+// was not rebooted, or an administrator's annotation requests another reboot or ends the interval.
 func (a attempts) rested(n *Node) time.Time {
 	_, requested := v1alpha1.RequestIn(n.Annotations)
-	if g := n.Grant; g != nil && g.State == protocol.GrantFinished && !requested {
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished && !requested && !a.retriedNow(n) {
 		return g.At.Add(a.interval)
 	}
 	return time.Time{}
@@ -214,6 +215,9 @@ func (a attempts) rested(n *Node) time.Time {
 
 // backOff returns until when a node is held back, and why, or zero if it is not.
 func (a attempts) backOff(n *Node) (until time.Time, why string) {
+	if a.retriedNow(n) {
+		return time.Time{}, ""
+	}
 	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn && hasCome(past.EndedAt.Time, a.now) {
 		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
 	}
@@ -231,7 +235,7 @@ func (a attempts) backOff(n *Node) (until time.Time, why string) {
 
 // triesFrom returns when the next try of a node with a closed budget is due. Zero means at once.
 func (a attempts) triesFrom(n *Node) time.Time {
-	if !n.failedTry() {
+	if !n.failedTry() || a.retriedNow(n) {
 		return time.Time{}
 	}
 	return a.retriedFrom(n)
@@ -241,6 +245,38 @@ func (a attempts) triesFrom(n *Node) time.Time {
 func (a attempts) retriedFrom(n *Node) time.Time {
 	_, ended := a.ended(n)
 	return ended.Add(timing.Backoff(int(n.Progress.Failures), firstBackOff, lastBackOff))
+}
+
+// lastNumber returns the number of the last attempt to reboot a node, or 0 if there was none.
+func (a attempts) lastNumber(n *Node) int64 {
+	number := n.Seen()
+	if past := a.last(n); past != nil {
+		number = max(number, past.Seq)
+	}
+	return number
+}
+
+// retriedNow reports whether an administrator has ended the back-off after the last attempt. The
+// next attempt has another number, so nothing has to remember that this one was retried.
+func (a attempts) retriedNow(n *Node) bool {
+	number := a.lastNumber(n)
+	return number > 0 && n.Annotations[v1alpha1.AnnotationRetry] == strconv.FormatInt(number, 10)
+}
+
+// retryHint is the end of a sentence about a back-off: the command that ends it.
+func (a attempts) retryHint(n *Node) string {
+	return fmt.Sprintf("; to retry now: kubectl annotate node %s %s=%d --overwrite", n.Name, v1alpha1.AnnotationRetry, a.lastNumber(n))
+}
+
+// BackOff returns until when a node is held back after its last attempt, and the number of that
+// attempt, which AnnotationRetry takes. The time is zero if the node is not held back, or holds a grant.
+func BackOff(policy *v1alpha1.RebootPolicy, n *Node, now time.Time) (until time.Time, attempt int64) {
+	a := attempts{policy: policy, now: now, interval: DefaultRebootInterval}
+	until, _ = a.backOff(n)
+	if until = timing.Latest(until, a.triesFrom(n), a.rested(n)); !now.Before(until) || n.Outstanding() {
+		until = time.Time{}
+	}
+	return until, a.lastNumber(n)
 }
 
 // unused reports whether the node's last grant ended without a reboot: its agent or a before-hook
@@ -292,7 +328,7 @@ func failuresOf(d *Draft) []Failure {
 		default:
 			continue
 		}
-		f.RetryAt, _ = d.f.attempts.backOff(n)
+		f.RetryAt, _ = BackOff(d.f.Policy, n, d.f.Now)
 		failures = append(failures, f)
 	}
 	slices.SortFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Node, b.Node) })

@@ -371,13 +371,47 @@ func TestReboots_HookBackOff(t *testing.T) {
 		got = append(got, d.Message)
 	}
 	want := []string{
-		"the last attempt failed (HookFailed): example.com/a: failed: no disk; the next attempt is due Mon 2026-06-01 22:15:00 UTC",
-		"the last attempt failed (HookTimedOut); the next attempt is due Mon 2026-06-01 22:15:00 UTC",
+		"the last attempt failed (HookFailed): example.com/a: failed: no disk; the next attempt is due Mon 2026-06-01 22:15:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
+		"the last attempt failed (HookTimedOut); the next attempt is due Mon 2026-06-01 22:15:00 UTC; to retry now: kubectl annotate node worker-2 reboot-operator.io/retry=1 --overwrite",
 	}
 	same(t, "messages", want, got)
 	same(t, "failed", int32(2), p.Counts.Failed)
 	if s.now = evening.Add(15 * minute); len(s.plan().Granted) != 1 {
 		t.Error("held back for longer than a quarter of an hour")
+	}
+}
+
+// An administrator ends the back-off of one attempt. The annotation does nothing about a later one.
+func TestReboots_RetryEndsTheBackOff(t *testing.T) {
+	retry := func(number string) func(*host) { return annotated(v1alpha1.AnnotationRetry, number) }
+	drainFailed := progress(7, protocol.PhaseAborted, failed(3, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))
+	hookFailed := grant(7, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonHookFailed))
+	silent := grant(7, protocol.GrantCancelled, cancelledAt(0, v1alpha1.ReasonAgentSilent))
+	closed := replies(policy("workers"), closedBy("default/db-0", "closed"))
+	cases := map[string]struct {
+		node    []func(*host)
+		retried bool
+	}{
+		"failed drain":                        {[]func(*host){drainFailed, retry("7")}, true},
+		"failed drain, earlier attempt":       {[]func(*host){drainFailed, retry("6")}, false},
+		"failed drain, attempt that is to be": {[]func(*host){drainFailed, retry("8")}, false},
+		"failed drain, no number":             {[]func(*host){drainFailed, retry("true")}, false},
+		"hook that refused":                   {[]func(*host){hookFailed, retry("7")}, true},
+		"hook that refused, earlier attempt":  {[]func(*host){hookFailed, retry("6")}, false},
+		"silent agent":                        {[]func(*host){silent, retry("7")}, true},
+		"reboot that has just succeeded":      {[]func(*host){rebootedAt(evening), retry("1")}, true},
+		"failed try of a closed budget":       {[]func(*host){failedTry(2, 0), closed, retry("1")}, true},
+		"failed try, earlier attempt":         {[]func(*host){failedTry(2, 0), closed, retry("0")}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := one(policy("workers"), needy("worker-1", tc.node...)).snapshot()
+			s.RebootInterval = plan.DefaultRebootInterval
+			p := plan.Of(s)
+			if tc.retried != (len(p.Granted) == 1) {
+				t.Errorf("granted %v, decisions %v", p.Granted, p.Decisions)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -148,13 +149,27 @@ func podsRevision(spec *v1alpha1.RebootPolicySpec) string {
 	return fmt.Sprintf("%016x", hash.Sum64())
 }
 
-// requestFor returns the request for a node that waits, or "". The agent checks once the node's
-// turn may come. Before that its pods come and go, and nobody needs the result.
-func (c podCheck) requestFor(o *Blocked) string {
-	if o.reaches(podChecks) {
+// lookAhead is how long before a window opens agents look at the pods of their nodes, so that people
+// can fix what is in the way. Earlier, pods come and go, and each change would be a write.
+const lookAhead = 6 * time.Hour
+
+// requestFor returns the annotation of a node that waits. Its agent looks at the pods when the node's
+// turn may come, and from lookAhead before its hours. While anything else holds the node back, the
+// result is not needed.
+func (c podCheck) requestFor(o *Blocked, now time.Time) string {
+	if o.reaches(podChecks) || !o.looksFrom().IsZero() && !now.Before(o.looksFrom()) {
 		return c.annotation
 	}
 	return ""
+}
+
+// looksFrom returns from when the agent of a node that waits for its hours looks at its pods, or the
+// zero time if they never come.
+func (o *Blocked) looksFrom() time.Time {
+	if !o.waitsForHours() || o.Until.IsZero() {
+		return time.Time{}
+	}
+	return o.Until.Add(-lookAhead)
 }
 
 // result returns the agent's answer to the request in this boot, or nil if there is none.
@@ -215,13 +230,13 @@ func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
 	waits := v.Now.Before(until)
 	switch {
 	case r == nil && waits:
-		return blocked(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s",
-			lastFailed(n.Progress.Reason, n.Progress.Message), v.instant(until)).until(until)
+		return blocked(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s%s",
+			lastFailed(n.Progress.Reason, n.Progress.Message), v.instant(until), v.attempts.retryHint(n)).until(until)
 	case r == nil || r.Closed == nil:
 		return nil
 	case waits:
-		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s",
-			named(r.Closed), v.instant(until)).until(until)
+		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
+			named(r.Closed), v.instant(until), v.attempts.retryHint(n)).until(until)
 	case v.inEntry[n.Name] && !v.entryOf(n).Try:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can go", named(r.Closed))
 	}

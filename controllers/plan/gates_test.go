@@ -268,6 +268,52 @@ func failedTry(failures int32, ago time.Duration) func(*host) {
 	})
 }
 
+// Agents look at the pods some hours before a window opens. What they find then is known before the
+// window, and needs a person now.
+func TestReboots_LooksBeforeTheWindow(t *testing.T) {
+	opens := evening.Add(6 * time.Hour)
+	in := func(ago time.Duration, node *host, edit ...func(*v1alpha1.RebootPolicy)) situation {
+		s := one(policy("workers", edit...), node).in(window.State{OpensAt: opens})
+		s.now = evening.Add(-ago)
+		return s
+	}
+	waits := "no window is open; the next reboot may start Tue 2026-06-02 04:00:00 UTC"
+	plain := policy("workers")
+	bare, shut := kept("default/bare", "unmanaged"), closedBy("default/db-0", "closed")
+	cases := map[string]struct {
+		situation      situation
+		looks          bool
+		message        string
+		needsAttention string
+	}{
+		"earlier":              {in(time.Second, needy("worker-1")), false, waits, ""},
+		"six hours before":     {in(0, needy("worker-1")), true, waits, ""},
+		"a bare pod":           {in(0, needy("worker-1", replies(plain, bare))), true, waits + "; then it will wait for another reason (UndrainablePod): can never be drained: default/bare (unmanaged)", "worker-1: UndrainablePod: can never be drained: default/bare (unmanaged)"},
+		"a closed budget":      {in(0, needy("worker-1", replies(plain, shut))), true, waits + "; its drain may fail then, and it is tried after the nodes that can go: default/db-0 (closed)", ""},
+		"another coordinator":  {in(time.Hour, needy("worker-1", agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))), false, waits + "; then it will wait for another reason (CoordinatorConflict): locksmithd is active", "worker-1: CoordinatorConflict: locksmithd is active"},
+		"a node that is down":  {in(0, needy("worker-1", notReady)), true, waits, ""},
+		"the policy is paused": {in(0, needy("worker-1"), paused(nil, "incident")), false, "policy workers is paused: incident", "policy workers is paused: incident"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := tc.situation.plan()
+			d := p.Decisions[0]
+			same(t, "message", tc.message, d.Message)
+			same(t, "looks", tc.looks, d.Preflight != "")
+			attention := ""
+			for _, a := range p.Attention(tc.situation.policies[0], tc.situation.now) {
+				if a.Kind != plan.AttentionAgents {
+					attention += a.Message
+				}
+			}
+			same(t, "attention", tc.needsAttention, attention)
+			if !tc.looks && tc.needsAttention == "" {
+				same(t, "next", evening, p.Next)
+			}
+		})
+	}
+}
+
 // TestReboots_Preflight checks what the pods that the agent has found mean. An empty reason means
 // that the node is granted.
 func TestReboots_Preflight(t *testing.T) {
@@ -321,15 +367,15 @@ func TestReboots_Preflight(t *testing.T) {
 		"a closed budget and two budgets on a pod":                            {plain, replies(plain, closed, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)"},
 		"a closed budget, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, closed), "", ""},
 		"a closed budget, after a try that failed": {
-			plain, both(replies(plain, closed), failedTry(1, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:01:00 UTC",
+			plain, both(replies(plain, closed), failedTry(1, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:01:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"a closed budget, after the third try that failed": {
-			plain, both(replies(plain, closed), failedTry(3, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:16:00 UTC",
+			plain, both(replies(plain, closed), failedTry(3, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:16:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"a closed budget, when the next try is due": {plain, both(replies(plain, closed), failedTry(1, 5*minute)), "", ""},
 		"a try that failed, and the agent has not looked again": {
 			plain, failedTry(1, 4*minute), undrainable,
-			"the last attempt failed (UndrainablePod): The drain took longer than 20m0s; the next try is due Mon 2026-06-01 22:01:00 UTC",
+			"the last attempt failed (UndrainablePod): The drain took longer than 20m0s; the next try is due Mon 2026-06-01 22:01:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"a try that failed, and the budget is open":                       {plain, both(replies(plain), failedTry(1, 4*minute)), "", ""},
 		"a try that failed, under a policy that waits":                    {waits, both(replies(waits, closed), failedTry(1, 5*minute)), undrainable, isClosed},

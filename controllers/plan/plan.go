@@ -282,7 +282,7 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 			continue
 		}
 		if o := sees.first(beforeGrant, n); o != nil {
-			d.waiting[n.Name] = o
+			d.waiting[n.Name] = sees.foresee(o, n)
 			continue
 		}
 		candidates = append(candidates, n)

@@ -121,7 +121,7 @@ func (d *Draft) next() time.Time {
 		consider(u.Since.Add(unavailablePatience))
 	}
 	for _, o := range d.waiting {
-		consider(o.Until, o.stallsAt)
+		consider(o.Until, o.looksFrom(), o.stallsAt)
 	}
 	for _, n := range d.f.governed {
 		consider(n.credibleFrom(d.f.Now))

@@ -100,7 +100,7 @@ Answers come from the planner that the manager runs, so there is one while no ma
 	root.SetErr(s.ErrOut)
 	s.Config.Namespace, s.Config.CacheDir = nil, nil // nothing here has a namespace or is cached
 	s.Config.AddFlags(root.PersistentFlags())
-	root.AddCommand(statusCommand(s), explainCommand(s), dashboardCommand(s), forecastCommand(s), windowsCommand(s), historyCommand(s), reportCommand(s), doctorCommand(s), checkCommand(s), requestCommand(s), pauseCommand(s), resumeCommand(s), abortCommand(s), cleanupCommand(s), convertCommand(s), versionCommand(s))
+	root.AddCommand(statusCommand(s), explainCommand(s), dashboardCommand(s), forecastCommand(s), windowsCommand(s), historyCommand(s), reportCommand(s), doctorCommand(s), checkCommand(s), requestCommand(s), retryCommand(s), pauseCommand(s), resumeCommand(s), abortCommand(s), cleanupCommand(s), convertCommand(s), versionCommand(s))
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() { // an unknown command is an error, because standard output may be used as a policy or a script

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -104,6 +105,22 @@ var _ = Describe("request", func() {
 		Expect(err).NotTo(HaveOccurred(), stderr)
 		Expect(patches).To(Equal(2), "the first lost, the second knew better")
 		Expect(node(p.nodes[0]).Annotations).To(And(HaveKeyWithValue("example.com/other", "writer"), HaveKeyWithValue(v1alpha1.AnnotationRebootRequested, "why")))
+	})
+})
+
+var _ = Describe("retry", func() {
+	It("ends the back-off of the last attempt, and leaves a node that waits for something else", func() {
+		p := newPool(2, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(5)) }))
+		Expect(ok("retry", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " does not back off\n"))
+		p.needs(p.nodes[0])
+		p.starts(p.nodes[0])
+		p.plays(p.nodes[0], agents.Abort(v1alpha1.ReasonDrainTimedOut, "", time.Now()))
+		Eventually(func() string { return ok("explain", p.nodes[0]) }).Should(ContainSubstring("kubectl reboot retry " + p.nodes[0]))
+		Expect(ok("status", p.policy)).To(ContainSubstring("kubectl reboot retry " + p.nodes[0]))
+		Expect(ok("retry", "--all", "--dry-run=client")).To(ContainSubstring("node/" + p.nodes[0] + " retried (client dry run)\n"))
+		Expect(ok("retry", p.nodes[1], p.nodes[0])).To(Equal("node/" + p.nodes[1] + " does not back off\nnode/" + p.nodes[0] + " retried\n"))
+		Eventually(func() int64 { return protocol.RecordOf(node(p.nodes[0])).GrantSeq() }).Should(Equal(int64(2)))
+		Expect(ok("retry", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " does not back off\n"))
 	})
 })
 

@@ -38,7 +38,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootRefused:        {"end what the message names, on the host; who inhibits is shown by", "systemd-inhibit --list"},
 	v1alpha1.ReasonCoordinatorConflict:  {"run the command of the message on the host; all nodes with another program are listed by", "kubectl reboot doctor"},
 	v1alpha1.ReasonRecordUnreadable:     {"see whether the agent runs: it repairs its record", allPods},
-	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail, or wait for the next", "kubectl describe node NODE"},
+	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail; to retry before the time above, run", "kubectl reboot retry NODE"},
 	v1alpha1.ReasonRingWaits:            {"wait, or fix the node that the message names; pausing that node lets later rings go on", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonUndrainablePod:       {"fix what the message names, wait for the next try if it has one, or add a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
 	v1alpha1.ReasonBlockingPod:          {"wait until the pods that the message names have completed, or change spec.gates", allPods},

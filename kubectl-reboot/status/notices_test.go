@@ -79,7 +79,7 @@ func TestAttention(t *testing.T) {
 		},
 		"a failed drain that backs off": {
 			one(Policy("workers"), Node("n1", "workers", needs, Granted("workers", 1, 10*time.Minute), failedDrain(1, time.Minute))),
-			[]string{"Failed [n1] ; the next attempt may begin Mon 2026-11-23 15:52:00 UTC | kubectl reboot explain n1"},
+			[]string{"Failed [n1] ; the next attempt may begin Mon 2026-11-23 15:52:00 UTC | kubectl reboot retry n1"},
 		},
 		"a cordon of two hours that uses up the limit": {
 			one(Policy("workers"), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers", needs)),

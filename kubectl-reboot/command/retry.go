@@ -1,0 +1,61 @@
+package command
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+)
+
+func retryCommand(s *Session) *cobra.Command {
+	w := writeOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "retry (NODE... | -l SELECTOR | --all)",
+		Short: "End the back-off after a failed attempt",
+		Long: `End the back-off of nodes whose last attempt failed, by annotation ` + v1alpha1.AnnotationRetry + `: they
+are tried again at once. Windows, gates, maxUnavailable and all other checks count as before.
+
+The annotation names the attempt that failed. If the next one fails too, the node backs off again.`,
+		Example: `  kubectl reboot retry n4
+  kubectl reboot retry n4 n5 --wait
+  kubectl reboot retry --all --dry-run=client`,
+		Args:              w.arguments("at least one node"),
+		ValidArgsFunction: completeNames(0, s.nodeNames),
+		RunE:              func(cmd *cobra.Command, args []string) error { return retryNodes(cmd.Context(), &w, args) },
+	}
+	w.bind(cmd)
+	w.ask(cmd, "This retries those of %s that back off. Go on?")
+	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
+	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", notInService)
+	return cmd
+}
+
+// retryNodes writes the annotation on the nodes that back off, and leaves the others alone.
+func retryNodes(ctx context.Context, w *writeOptions, arguments []string) error {
+	policies, err := w.session.policies(ctx)
+	if err != nil {
+		return err
+	}
+	governor := plan.NewGovernor(policies)
+	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
+		view := plan.NodeOf(n)
+		name := governor.Govern(&view).Policy
+		for i := range policies {
+			if policies[i].Name != name {
+				continue
+			}
+			until, attempt := plan.BackOff(&policies[i], &view, w.session.Clock.Now())
+			if until.IsZero() {
+				break
+			}
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRetry, strconv.FormatInt(attempt, 10))
+			return "retried", nil
+		}
+		return "does not back off", nil
+	}, nil))
+}
