@@ -13,6 +13,7 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubeconfigs of people who run it by hand
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
@@ -65,6 +66,13 @@ func run(options controllers.Options) error {
 	managerOptions, err := options.Manager()
 	if err != nil {
 		return err
+	}
+	if options.RemovePolicies > 0 {
+		c, err := client.New(config, client.Options{Scheme: managerOptions.Scheme})
+		if err != nil {
+			return fmt.Errorf("making the client: %w", err)
+		}
+		return controllers.RemovePolicies(ctrl.SetupSignalHandler(), c, options.RemovePolicies, os.Stdout)
 	}
 	mgr, err := ctrl.NewManager(config, managerOptions)
 	if err != nil {

@@ -61,6 +61,8 @@ type Options struct {
 	AgentArgs    []string
 	// FleetLock is the server for hosts with a FleetLock client.
 	FleetLock FleetLockOptions
+	// RemovePolicies makes the program remove all policies within this time and exit.
+	RemovePolicies time.Duration
 	// PrintVersion makes the program print its version and exit.
 	PrintVersion bool
 }
@@ -93,6 +95,7 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 		o.AgentArgs = append(o.AgentArgs, arg)
 		return nil
 	})
+	flags.DurationVar(&o.RemovePolicies, "remove-policies", 0, "Instead of managing, delete all RebootPolicies, wait for at most this long until the managers have ended granted reboots, and exit. For uninstalling.")
 	o.FleetLock.bind(flags)
 	flags.BoolVar(&o.PrintVersion, "version", false, "Print the version and exit.")
 }
@@ -102,6 +105,9 @@ func (o *Options) Bind(flags *flag.FlagSet) {
 func (o *Options) Complete() error {
 	if o.Namespace == "" {
 		o.Namespace = podNamespace()
+	}
+	if o.RemovePolicies > 0 {
+		return nil
 	}
 	if o.LeaderElect && o.Namespace == "" {
 		return errors.New("--namespace is needed outside a pod: it holds the Lease for --leader-elect")

@@ -46,7 +46,7 @@ func TestChart_IsWhatKustomizeBuilds(t *testing.T) {
 	} {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
-			got := parse(t, helm(t, "template", "x", "config/chart", "--namespace=reboot-operator-system", "--include-crds", "--kube-version="+version, "--set=image.tag=v1.2.3"))
+			got := parse(t, helm(t, "template", "x", "config/chart", "--namespace=reboot-operator-system", "--include-crds", "--no-hooks", "--kube-version="+version, "--set=image.tag=v1.2.3"))
 			want := deployed(t, config)
 			delete(want, "Namespace reboot-operator-system")
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -59,7 +59,7 @@ func TestChart_IsWhatKustomizeBuilds(t *testing.T) {
 // The optional parts of the chart must match the kustomizations that are applied separately.
 func TestChart_OptionsAreTheKustomizations(t *testing.T) {
 	t.Parallel()
-	args := []string{"template", "x", "config/chart", "--namespace=reboot-operator-system", "--set=image.tag=v1.2.3"}
+	args := []string{"template", "x", "config/chart", "--no-hooks", "--namespace=reboot-operator-system", "--set=image.tag=v1.2.3"}
 	without := parse(t, helm(t, args...))
 	for folder, set := range map[string]string{
 		"config/prometheus":     "serviceMonitor.enabled=true,podMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true",
@@ -86,6 +86,12 @@ func TestChart_OptionsAreTheKustomizations(t *testing.T) {
 // deployed returns what `make deploy` applies with the images of release v1.2.3.
 func deployed(t *testing.T, config string) map[string]object {
 	t.Helper()
+	return parse(t, manifest(t, config))
+}
+
+// manifest is the text of what `make deploy` applies with the images of release v1.2.3.
+func manifest(t *testing.T, config string) string {
+	t.Helper()
 	const images = "ghcr.io/reboot-operator/"
 	command := exec.CommandContext(t.Context(), "hack/manifest.sh", config, images+"manager:v1.2.3", images+"agent:v1.2.3")
 	command.Dir = testenv.Root()
@@ -93,7 +99,7 @@ func deployed(t *testing.T, config string) map[string]object {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return parse(t, string(out))
+	return string(out)
 }
 
 func TestChart_Values(t *testing.T) {
@@ -103,9 +109,23 @@ func TestChart_Values(t *testing.T) {
 		values, of, path string
 		want             string // as JSON
 	}{
-		"an image":             {`{agent: {image: r/a:1}}`, agent, "spec.template.spec.containers[0].image", `"r/a:1"`},
+		"an image":             {`{agent: {image: {registry: r, repository: a, tag: "1"}}}`, agent, "spec.template.spec.containers[0].image", `"r/a:1"`},
 		"a mirror":             {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers[0].image", `"r.example:5000/m/manager:v1.2.3"`},
-		"a digest":             {`{manager: {image: "r/m@sha256:00"}}`, manager, "spec.template.spec.containers[0].image", `"r/m@sha256:00"`},
+		"a digest":             {`{manager: {image: {registry: r, repository: m, digest: "sha256:` + strings.Repeat("0", 64) + `"}}}`, manager, "spec.template.spec.containers[0].image", `"r/m@sha256:` + strings.Repeat("0", 64) + `"`},
+		"a registry":           {`{image: {registry: mirror.example:5000}}`, agent, "spec.template.spec.containers[0].image", `"mirror.example:5000/reboot-operator/agent:v1.2.3"`},
+		"its own registry":     {`{agent: {image: {registry: r.example}}}`, agent, "spec.template.spec.containers[0].image", `"r.example/reboot-operator/agent:v1.2.3"`},
+		"its own repository":   {`{agent: {image: {repository: team/agent}}, image: {registry: r.example}}`, agent, "spec.template.spec.containers[0].image", `"r.example/team/agent:v1.2.3"`},
+		"its own tag":          {`{manager: {image: {tag: v1.2.4}}}`, manager, "spec.template.spec.containers[0].image", `"ghcr.io/reboot-operator/manager:v1.2.4"`},
+		"its own digest":       {`{manager: {image: {digest: "sha256:` + strings.Repeat("0", 64) + `"}}}`, manager, "spec.template.spec.containers[0].image", `"ghcr.io/reboot-operator/manager@sha256:` + strings.Repeat("0", 64) + `"`},
+		"a common label":       {`{commonLabels: {team: nodes, app.kubernetes.io/name: other}}`, "ClusterRole reboot-operator-manager", "metadata.labels", `{"app.kubernetes.io/component":"manager","app.kubernetes.io/name":"reboot-operator","app.kubernetes.io/part-of":"reboot-operator","team":"nodes"}`},
+		"a label of all pods":  {`{commonLabels: {team: nodes}}`, agent, "spec.template.metadata.labels.team", `"nodes"`},
+		"of policies as well":  {`{commonLabels: {team: nodes}, policies: {workers: {}}}`, "RebootPolicy workers", "metadata.labels", `{"app.kubernetes.io/part-of":"reboot-operator","team":"nodes"}`},
+		"of the hook as well":  {`{commonLabels: {team: nodes}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.metadata.labels.team", `"nodes"`},
+		"a ServiceAccount":     {`{agent: {serviceAccount: {annotations: {a: b}}}}`, "ServiceAccount elsewhere/reboot-operator-agent", "metadata.annotations", `{"a":"b"}`},
+		"and no other":         {`{agent: {serviceAccount: {annotations: {a: b}}}}`, "ServiceAccount elsewhere/reboot-operator-manager", "metadata.annotations", `null`},
+		"an interval":          {`{serviceMonitor: {enabled: true, interval: 30s}}`, "ServiceMonitor elsewhere/reboot-operator-manager", "spec.endpoints[0].interval", `"30s"`},
+		"the agents' interval": {`{podMonitor: {enabled: true, interval: 1m}}`, "PodMonitor elsewhere/reboot-operator-agent", "spec.podMetricsEndpoints[0].interval", `"1m"`},
+		"a longer end":         {`{uninstall: {timeout: 20m}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.spec.containers[0].args[0]", `"--remove-policies=20m"`},
 		"pull secrets":         {`{image: {pullSecrets: [{name: s}]}}`, agent, "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
 		"pull policy":          {`{image: {pullPolicy: Always}}`, manager, "spec.template.spec.containers[0].imagePullPolicy", `"Always"`},
 		"one more argument":    {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers[0].args[4]", `"--engines=auto,kernel"`},
@@ -171,7 +191,7 @@ func TestChart_ValuesThatAreEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := []string{"template", "x", "config/chart", "--set=image.tag=v1.2.3"}
+	template := []string{"template", "x", "config/chart", "--no-hooks", "--set=image.tag=v1.2.3"}
 	args := slices.Clone(template)
 	for _, v := range all {
 		if !slices.Contains([]string{"policies", "image.tag", "image.repository", "identity", "crds.check"}, v.name) { // the last three are needed
@@ -196,7 +216,7 @@ func TestChart_Refuses(t *testing.T) {
 	}{
 		"no release":           {nil, "ghcr.io/reboot-operator/manager:unreleased is no image of a release: set image.tag or manager.image"},
 		"latest":               {[]string{"--set=image.tag=latest"}, "is no image of a release"},
-		"no tag":               {[]string{"--set=image.tag=v1,agent.image=r.example:5000/a"}, "r.example:5000/a is no image of a release: set image.tag or agent.image"},
+		"one latest":           {[]string{"--set=image.tag=v1,agent.image.tag=latest"}, "ghcr.io/reboot-operator/agent:latest is no image of a release: set image.tag or agent.image"},
 		"a word it knows not":  {[]string{"--set=image.tag=v1,agent.tollerations=[]"}, "tollerations"},
 		"an unknown identity":  {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
 		"no agent to replace":  {[]string{"--set=image.tag=v1,agent.maxUnavailable=0%"}, "/agent/maxUnavailable"},

@@ -1,13 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
@@ -76,12 +84,105 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 		}
 	}
 
-	helm(t, flags("uninstall", "rebooter")...)
+	// Nothing is removed while the managers have not ended a granted reboot.
+	kubectl("patch", "rebootpolicy", "workers", "--type=merge", `-p={"metadata":{"finalizers":["reboot-operator.io/grants"]}}`)
+	kubectl("patch", "rebootpolicy", "workers", "--subresource=status", "--type=merge", `-p={"status":{"limit":1,"seq":1,"grants":[{"node":"n1","seq":1,"at":"2026-11-22T00:00:00Z"}]}}`)
+	uninstalled := make(chan string, 1)
+	go func() {
+		out, err := run(t, flags("uninstall", "rebooter")...)
+		uninstalled <- fmt.Sprintf("%v: %s", err, out)
+	}()
+	const job = "job/reboot-operator-uninstall"
+	for err := errors.New("no look yet"); err != nil; _, err = cluster.Kubectl(t.Context(), nil, "get", "-n", "ops", job) {
+		select {
+		case out := <-uninstalled:
+			t.Fatalf("uninstalled before the hook has run: %s", out)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if got, want := kubectl("get", "-n", "ops", job, "-o=jsonpath={.spec.template.spec.serviceAccountName} {.spec.template.spec.containers[0].args[0]}"), "reboot-operator-uninstall --remove-policies=4m30s"; got != want {
+		t.Errorf("the hook is %s, want %s", got, want)
+	}
+	removePolicies(t, cluster, func() {
+		if got := kubectl("get", "-n", "ops", "deployments", "-o=name"); got != "deployment.apps/reboot-operator-manager\n" {
+			t.Errorf("the manager is %q while it has to end a reboot", got)
+		}
+		kubectl("patch", "rebootpolicy", "workers", "--type=merge", `-p={"metadata":{"finalizers":null}}`)
+	})
+	now := time.Now().UTC().Format(time.RFC3339)
+	kubectl("patch", "-n", "ops", job, "--subresource=status", "--type=merge", fmt.Sprintf(`-p={"status":{"startTime":%q,"completionTime":%q,"succeeded":1,"conditions":[
+{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":%q},{"type":"Complete","status":"True","lastTransitionTime":%q}]}}`, now, now, now, now))
+	if out := <-uninstalled; !strings.HasPrefix(out, "<nil>: ") {
+		t.Errorf("helm uninstall: %s", out)
+	}
 	left := kubectl("get", "-A", "-o=name", "deployments,daemonsets,poddisruptionbudgets,services,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,rebootpolicies,crd")
 	for line := range strings.Lines(left) {
 		if strings.Contains(line, "reboot-operator") && strings.TrimSpace(line) != "customresourcedefinition.apiextensions.k8s.io/rebootpolicies.reboot-operator.io" {
 			t.Errorf("left over: %s", line)
 		}
+	}
+}
+
+// What `make deploy` has applied becomes a release by the command of the chart's README. Without its
+// flags helm refuses before it writes anything.
+func TestChart_TakesOverWhatMakeHasDeployed(t *testing.T) {
+	t.Parallel()
+	cluster, err := embedded.Start(t.Context(), embedded.Options{Bare: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	kubectl := func(stdin string, args ...string) string {
+		t.Helper()
+		out, err := cluster.Kubectl(t.Context(), []byte(stdin), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	kubectl(manifest(t, "config/default"), "apply", "--server-side", "-f", "-")
+	install := []string{"install", "rebooter", "config/chart", "--kubeconfig=" + cluster.Kubeconfig(), "--namespace=reboot-operator-system", "--set=image.tag=v1.2.4"}
+	const object, state = "deployment/reboot-operator-manager", `-o=jsonpath={.metadata.annotations.meta\.helm\.sh/release-name} {.spec.template.spec.containers[0].image}`
+	if out, err := run(t, install...); err == nil || !strings.Contains(out, "invalid ownership metadata") {
+		t.Errorf("without flags: %v: %s", err, out)
+	}
+	if got, want := kubectl("", "get", "-n", "reboot-operator-system", object, state), " ghcr.io/reboot-operator/manager:v1.2.3"; got != want {
+		t.Errorf("after the refusal there is %q, want %q", got, want)
+	}
+	helm(t, append(install, "--take-ownership", "--force-conflicts")...)
+	if got, want := kubectl("", "get", "-n", "reboot-operator-system", object, state), "rebooter ghcr.io/reboot-operator/manager:v1.2.4"; got != want {
+		t.Errorf("after the installation there is %q, want %q", got, want)
+	}
+	helm(t, "upgrade", "rebooter", "config/chart", "--kubeconfig="+cluster.Kubeconfig(), "--namespace=reboot-operator-system", "--set=image.tag=v1.2.5")
+	if got, want := kubectl("", "get", "-n", "reboot-operator-system", object, state), "rebooter ghcr.io/reboot-operator/manager:v1.2.5"; got != want {
+		t.Errorf("after the upgrade there is %q, want %q", got, want)
+	}
+}
+
+// removePolicies does what the manager does with --remove-policies, by the rights of the hook. While a
+// reboot is under way it waits for its end.
+func removePolicies(t *testing.T, cluster *embedded.Cluster, end func()) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:ops:reboot-operator-uninstall"}
+	scheme, err := controllers.Scheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := controllers.RemovePolicies(t.Context(), c, 2*time.Second, &out); err == nil || !strings.HasPrefix(err.Error(), "waiting for the managers to end the granted reboots of workers (nodes: n1), after 2s. ") {
+		t.Errorf("with a reboot under way: %v", err)
+	}
+	end()
+	if err := controllers.RemovePolicies(t.Context(), c, time.Minute, &out); err != nil || !strings.HasSuffix(out.String(), "all policies are removed\n") {
+		t.Errorf("after its end: %v\n%s", err, out.String())
 	}
 }
 

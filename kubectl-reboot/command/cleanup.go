@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
@@ -28,8 +29,8 @@ func cleanupCommand(s *Session) *cobra.Command {
 		Use:   "cleanup",
 		Short: "Remove what the operator left on Nodes, once it is gone",
 		Long: `Remove what the operator left on Nodes, once it is gone: annotations and labels, those for autoscalers and load balancers included, conditions and
-the pending taint, and what administrators set of them. It writes nothing while there are policies: make undeploy removes them and the operator. A cordon
-stays, and is named: the operator may not have been the only one to want it.`,
+the pending taint, what administrators set of them, and a cordon that only the operator set. It writes nothing while there are policies.
+A cordon that somebody else set stays, and is named.`,
 		Example: `  kubectl reboot cleanup --dry-run=client
   kubectl reboot cleanup`,
 		Args: cobra.NoArgs,
@@ -59,9 +60,28 @@ func noPolicies(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("listing policies: %w", err)
 	case len(policies.Items) > 0:
 		return errors.New("nothing is removed while there are policies" + existing(policies.Items) +
-			". make undeploy removes them and the operator, and ends granted reboots before")
+			". Remove them first, while the operator runs: it ends granted reboots. " + howToRemove(policies.Items))
 	}
 	return nil
+}
+
+// howToRemove names the command that fits the way in which the policies were applied.
+func howToRemove(policies []v1alpha1.RebootPolicy) string {
+	for i := range policies {
+		p := &policies[i]
+		switch release := p.Annotations["meta.helm.sh/release-name"]; {
+		case p.Labels["helm.toolkit.fluxcd.io/name"] != "":
+			return "Flux applies them: kubectl delete helmrelease -n " + p.Labels["helm.toolkit.fluxcd.io/namespace"] + " " + p.Labels["helm.toolkit.fluxcd.io/name"]
+		case p.Labels["kustomize.toolkit.fluxcd.io/name"] != "":
+			return "Flux applies them: remove them from its source, Kustomization " + p.Labels["kustomize.toolkit.fluxcd.io/name"]
+		case p.Annotations["argocd.argoproj.io/tracking-id"] != "":
+			application, _, _ := strings.Cut(p.Annotations["argocd.argoproj.io/tracking-id"], ":")
+			return "Argo CD applies them: remove them from Application " + application
+		case release != "":
+			return fmt.Sprintf("Helm applies them: helm uninstall %s --namespace %s", release, p.Annotations["meta.helm.sh/release-namespace"])
+		}
+	}
+	return "make undeploy removes them and the operator, and kubectl delete rebootpolicies --all only them"
 }
 
 // cleanup cleans all nodes, and continues after an error.
@@ -100,6 +120,10 @@ func clean(n *corev1.Node) string {
 		if slices.Sort(names); len(names) > 0 {
 			removed = append(removed, what+" "+strings.Join(names, ", "))
 		}
+	}
+	if protocol.Uncordons(n) { // before the record that shows whose cordon it is goes
+		n.Spec.Unschedulable = false
+		removed = append(removed, "cordon")
 	}
 	markers, exclusion := withoutMarkers(n)
 	note("annotations", append(without(n.Annotations), markers...))

@@ -62,6 +62,17 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect([]string{stdout, stderr}).To(Equal([]string{"", "No node has anything of the operator's.\n"}))
 	})
 
+	It("removes a cordon that only an agent has set", func() {
+		const drained = "left-in-mid-drain"
+		n := fleettest.Node(drained, "nobodys", fleettest.Annotated(v1alpha1.AnnotationProgress,
+			`{"seq":7,"phase":"Draining","bootID":"b","cordoned":true,"at":"2026-06-01T00:00:00Z"}`))
+		n.Spec.Unschedulable = true
+		Expect(api.Create(context.Background(), &n, client.FieldOwner(v1alpha1.FieldOwnerAgent))).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), node(drained))).To(Succeed()) })
+		Expect(ok("cleanup")).To(ContainSubstring("node/" + drained + " cleaned of cordon; annotations progress; conditions RebootRequired\n"))
+		Expect(node(drained).Spec.Unschedulable).To(BeFalse())
+	})
+
 	It("names the rights that it needs, which no role of the operator has", func() {
 		applyUserRoles()
 		for name, resource := range map[string]string{"viewer": `"nodes"`, "operator": `"nodes/status"`} {
@@ -75,7 +86,16 @@ var _ = Describe("cleanup", Serial, func() {
 
 	It("writes nothing while there is a policy", func() {
 		p := newPool(1, paused)
-		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while there are policies"), ContainSubstring(p.policy)))
+		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while there are policies"), ContainSubstring(p.policy), ContainSubstring("make undeploy removes them")))
+		for key, want := range map[string]string{
+			"meta.helm.sh/release-name":      "helm uninstall x --namespace",
+			"argocd.argoproj.io/tracking-id": "remove them from Application x",
+		} {
+			object := p.get()
+			object.Annotations = map[string]string{key: "x"}
+			Expect(api.Update(context.Background(), object)).To(Succeed())
+			Expect(fails("cleanup")).To(ContainSubstring(want))
+		}
 		Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))
 	})
 })

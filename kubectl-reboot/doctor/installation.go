@@ -64,7 +64,15 @@ func (c Cluster) deploy(values ...string) string {
 	} else if a := c.Agent(); a != nil {
 		of = a.ObjectMeta
 	}
-	if of.Annotations[helmRelease] == "" {
+	application, _, _ := strings.Cut(of.Annotations["argocd.argoproj.io/tracking-id"], ":")
+	switch {
+	case of.Labels["helm.toolkit.fluxcd.io/name"] != "":
+		return fmt.Sprintf("kubectl edit helmrelease --namespace %s %s", of.Labels["helm.toolkit.fluxcd.io/namespace"], of.Labels["helm.toolkit.fluxcd.io/name"])
+	case of.Labels["kustomize.toolkit.fluxcd.io/name"] != "":
+		return fmt.Sprintf("flux reconcile kustomization --namespace %s %s", of.Labels["kustomize.toolkit.fluxcd.io/namespace"], of.Labels["kustomize.toolkit.fluxcd.io/name"])
+	case application != "":
+		return "argocd app sync " + application
+	case of.Annotations[helmRelease] == "":
 		return "make deploy"
 	}
 	command := fmt.Sprintf("helm upgrade %s config/chart --namespace %s --reset-then-reuse-values", of.Annotations[helmRelease], of.Namespace)

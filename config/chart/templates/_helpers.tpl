@@ -9,8 +9,14 @@
 
 {{/* The image of a program. Arguments: root, name. */}}
 {{- define "reboot-operator.image" -}}
-{{- $values := .root.Values -}}
-{{- $image := (index $values .name).image | default (printf "%s/%s:%s" $values.image.repository .name ($values.image.tag | default .root.Chart.AppVersion)) -}}
+{{- $all := .root.Values.image -}}
+{{- $own := (index .root.Values .name).image | default dict -}}
+{{- $repository := $own.repository | default (printf "%s/%s" $all.repository .name) -}}
+{{- with $own.registry | default $all.registry -}}
+{{- $repository = printf "%s/%s" . (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "") -}}
+{{- end -}}
+{{- $image := printf "%s:%s" $repository ($own.tag | default $all.tag | default .root.Chart.AppVersion) -}}
+{{- with $own.digest }}{{ $image = printf "%s@%s" $repository . }}{{ end -}}
 {{- if not (contains "@sha256:" $image) -}}
 {{- if has (regexFind ":[^:/]+$" $image) (list "" ":latest" ":unreleased") -}}
 {{- fail (printf "%s is no image of a release: set image.tag or %s.image to a tag or a digest, or install the chart of a release" $image .name) -}}
@@ -85,6 +91,16 @@ reboots at any hour. Arguments: path, value, schema.
 {{- else if and $items (kindIs "slice" .value) -}}
 {{- range $i, $value := .value -}}
 {{- include "reboot-operator.checkFields" (dict "path" (printf "%s[%d]" $path $i) "value" $value "schema" $items) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Adds the labels of every object. They replace none of the chart's own. Arguments: root, object. */}}
+{{- define "reboot-operator.commonLabels" -}}
+{{- with .root.Values.commonLabels -}}
+{{- $_ := set $.object.metadata "labels" (merge (dict) (default dict $.object.metadata.labels) .) -}}
+{{- with dig "template" "metadata" dict (default dict $.object.spec) -}}
+{{- $_ := set . "labels" (merge (dict) .labels $.root.Values.commonLabels) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,64 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// RemovePolicies deletes all policies and waits until the managers, which run besides, have ended the
+// reboots they have granted. It fails if that takes longer than patience. Policies that are already
+// being deleted then go on ending.
+func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration, out io.Writer) error {
+	err := c.DeleteAllOf(ctx, &v1alpha1.RebootPolicy{})
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // Their kind is gone, too.
+	}
+	if err != nil {
+		return fmt.Errorf("deleting the policies: %w", err)
+	}
+	shown := ""
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		var left v1alpha1.RebootPolicyList
+		if err := c.List(ctx, &left); err != nil {
+			return meta.IsNoMatchError(err), nil //nolint:nilerr // the API server may answer next time
+		}
+		if text := underWay(left.Items); text != shown {
+			shown = text
+			fmt.Fprintln(out, text)
+		}
+		return len(left.Items) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s, after %s. The reboots go on: uninstall again once they are over (kubectl get rebootpolicies). If no manager runs, see Remove in docs/install.md",
+			shown, patience)
+	}
+	return nil
+}
+
+// underWay says which nodes the deletion of policies waits for.
+func underWay(policies []v1alpha1.RebootPolicy) string {
+	if len(policies) == 0 {
+		return "all policies are removed"
+	}
+	waits := make([]string, 0, len(policies))
+	for i := range policies {
+		names := make([]string, 0, len(policies[i].Status.Grants))
+		for _, e := range policies[i].Status.Grants {
+			names = append(names, e.Node)
+		}
+		waits = append(waits, fmt.Sprintf("%s (nodes: %s)", policies[i].Name, strings.Join(names, ", ")))
+	}
+	return "waiting for the managers to end the granted reboots of " + strings.Join(waits, ", ")
+}
