@@ -262,6 +262,16 @@ func (c podCheck) guarded(n *Node) bool {
 	return r != nil && (r.Guarded != nil || r.Closed != nil)
 }
 
+// ClosedBudgets names the pods whose closed budgets may make the drain of a node fail, or returns "".
+// The node is tried nevertheless, after those that can go.
+func ClosedBudgets(policy *v1alpha1.RebootPolicy, n *Node) string {
+	r := podCheckOf(policy).result(n)
+	if r == nil || r.Closed == nil {
+		return ""
+	}
+	return named(r.Closed)
+}
+
 // blockingPod blocks for pods of gates.blockingPods. It also blocks if the agent could not check
 // the pods, even without that gate, because the agent would not begin.
 func blockingPod(v view, n *Node) *Blocked {

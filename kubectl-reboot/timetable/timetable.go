@@ -4,6 +4,7 @@ package timetable
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
@@ -30,6 +32,8 @@ type Timetable struct {
 	// WaitsFor maps nodes of Reboots to the reason why they wait now. Nodes whose reboot is in
 	// progress or due are not in it.
 	WaitsFor map[string]v1alpha1.Reason `json:"waitsFor,omitempty"`
+	// MayFail maps nodes of Reboots to the pods whose closed budgets may make the drain fail.
+	MayFail map[string]string `json:"mayFail,omitempty"`
 	// Silent is the number of nodes whose need is unknown, because they have no working agent.
 	Silent int `json:"silent,omitempty"`
 	// Calendar lists the windows and blackouts from now until everything is done.
@@ -55,12 +59,26 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	for _, s := range t.Stays {
 		delete(t.WaitsFor, s.Node)
 	}
+	t.MayFail = mayFail(f, policy, t.Reboots)
 	c := calendarTo(policy, f.Now, t.end())
 	if i := slices.IndexFunc(c.Periods, func(e calendar.Period) bool { return !e.From.Before(t.end()) }); i >= 0 {
 		c.Periods = c.Periods[:max(i, 1)] // later periods do not matter
 	}
 	t.Calendar, t.Always = c.Periods, c.Always
 	return t
+}
+
+// mayFail returns the pods with closed budgets on nodes that are to be rebooted.
+func mayFail(f fleet.Fleet, policy *v1alpha1.RebootPolicy, reboots []forecast.Reboot) map[string]string {
+	doubts := map[string]string{}
+	for _, r := range reboots {
+		if _, n := f.Node(r.Node); n != nil && !r.InProgress {
+			if pods := plan.ClosedBudgets(policy, n); pods != "" {
+				doubts[r.Node] = pods
+			}
+		}
+	}
+	return doubts
 }
 
 // calendarTo returns the windows of a policy up to a time, and a few more. Some of them may have no
@@ -172,6 +190,9 @@ func (t Timetable) Verdict(zone *time.Location) string {
 		done, until = "about "+done, strings.Replace(until, "in ", "in about ", 1)
 	}
 	done += ", " + until
+	if n := len(t.MayFail); n > 0 {
+		done += fmt.Sprintf(", if %s with a closed PodDisruptionBudget can be drained", message.Count(n, "node", "nodes"))
+	}
 	if n := len(t.Stays); n > 0 {
 		done += fmt.Sprintf(", but for %s", message.Count(n, "node that stays", "nodes that stay"))
 	}
@@ -213,6 +234,9 @@ func (t Timetable) notes() []string {
 	}
 	if len(t.Reboots) == 0 {
 		return notes
+	}
+	for _, node := range slices.Sorted(maps.Keys(t.MayFail)) {
+		notes = append(notes, fmt.Sprintf("The drain of %s may fail, and is tried after the others: %s.", node, t.MayFail[node]))
 	}
 	d := t.Durations
 	rests := fmt.Sprintf("the median of %s", message.Count(d.Measured, "reboot", "reboots"))

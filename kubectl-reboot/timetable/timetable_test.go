@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
@@ -76,6 +77,10 @@ func TestLines(t *testing.T) {
 				s.Deadline = &metav1.Duration{Duration: 70 * time.Minute}
 			})},
 		},
+		"pods-in-the-way": {
+			nodes:  append(needy(1, "node-%d"), Node("node-8", "w", Needs(time.Hour), finds(`"kept":{"count":1,"pods":[{"pod":"default/bare","why":"no controller"}]}`)), Node("node-9", "w", Needs(time.Hour), finds(`"closed":{"count":1,"pods":[{"pod":"shop/db-0","why":"PodDisruptionBudget db"}]}`))),
+			policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 100},
+		},
 		"comes-due": {nodes: append(needy(1, "node-%d"), upFor("node-2", 29*24*time.Hour), upFor("node-3", 20*24*time.Hour)), policy: []func(*v1alpha1.RebootPolicy){Weeknights}, look: terminal.Look{Width: 80}},
 		"dry-run":   {nodes: needy(1, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })}},
 		"paused":    {nodes: needy(2, "node-%d"), policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })}, look: terminal.Look{Width: 60}},
@@ -127,5 +132,14 @@ func TestOf_WithoutRebootsIsAnEmptyList(t *testing.T) {
 				t.Errorf("%v: %s", err, text)
 			}
 		})
+	}
+}
+
+// finds is an agent's answer about the pods of its node, before a window.
+func finds(pods string) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		w := Policy("w", Weeknights)
+		asked := strings.TrimSuffix(plan.PreflightOf(&w), "}")
+		Annotated(v1alpha1.AnnotationReport, `{"preflight":`+asked+`,"bootID":"`+n.Status.NodeInfo.BootID+`",`+pods+`}}`)(n)
 	}
 }
