@@ -70,6 +70,10 @@ type MachineEvent string
 const (
 	// Staged means that an update waits for a reboot.
 	Staged MachineEvent = "staged an update"
+	// Returned means that the need for the last reboot is back, although nobody changed the machine.
+	Returned MachineEvent = "needs its reboot again"
+	// Repaired means that the machine no longer needs a reboot, without having had one.
+	Repaired MachineEvent = "was repaired"
 	// Rebooted means that the machine went down because of a call to logind.
 	Rebooted MachineEvent = "was rebooted"
 	// Lost means that the machine went down by itself.

@@ -24,6 +24,9 @@ const stale = 5 * time.Minute
 // one for an earlier need.
 const requests = 2
 
+// vain is the maximum number of reboots for a need that comes back after each of them.
+const vain = 2
+
 // Options describes what the judge may rely on.
 type Options struct {
 	// TrueClocks means that the managers' clocks agree with the times of the records, so that the
@@ -45,6 +48,8 @@ type Judge struct {
 	policies map[string]*policy
 	// staged holds the machines on which an update waits.
 	staged map[string]bool
+	// returned counts how often in a row a machine's need came back after its reboot.
+	returned map[string]int
 	// governed counts the nodes of each policy. disrupted holds its disrupted nodes.
 	governed  map[string]int
 	disrupted map[string]map[string]*node
@@ -59,7 +64,7 @@ type Judge struct {
 // New returns a Judge with an empty history.
 func New(o Options) *Judge {
 	return &Judge{
-		options: o, nodes: map[string]*node{}, policies: map[string]*policy{}, staged: map[string]bool{}, governed: map[string]int{},
+		options: o, nodes: map[string]*node{}, policies: map[string]*policy{}, staged: map[string]bool{}, returned: map[string]int{}, governed: map[string]int{},
 		disrupted: map[string]map[string]*node{}, committed: map[string]time.Time{}, pods: map[string]*corev1.Pod{}, budgets: map[string]*budget{},
 	}
 }
@@ -102,8 +107,13 @@ func (j *Judge) takeHost(r Change) {
 	if r.Host == Rebooted {
 		j.rebooted(r)
 	}
-	if delete(j.staged, r.Name); r.Host == Staged {
+	switch delete(j.staged, r.Name); r.Host {
+	case Staged:
+		j.staged[r.Name], j.returned[r.Name] = true, 0
+	case Returned:
 		j.staged[r.Name] = true
+		j.returned[r.Name]++
+	default:
 	}
 }
 
@@ -112,6 +122,7 @@ func (j *Judge) rebooted(r Change) {
 	if requested {
 		j.nodes[r.Name].asked++
 		asked = j.nodes[r.Name].asked
+		j.returned[r.Name] = 0
 	}
 	until, committed := j.committed[r.Boot]
 	deleted := !until.IsZero() // its request and its staged update may be those of the deleted Node
@@ -122,7 +133,10 @@ func (j *Judge) rebooted(r Change) {
 		j.report(Need, "%s is rebooted for the %d. time for one request", r.Name, asked)
 	case !j.staged[r.Name] && !requested && !deleted:
 		j.report(Need, "%s is rebooted and needs no reboot", r.Name)
+	case j.returned[r.Name] >= vain:
+		j.report(Need, "%s is rebooted although its need has come back after %d reboots", r.Name, j.returned[r.Name])
 	}
+	j.goesDown(r)
 }
 
 func (j *Judge) takeBudget(r Change) {
@@ -137,10 +151,10 @@ func (j *Judge) takeBudget(r Change) {
 	}
 	b := j.budgets[name]
 	if b == nil || b.selects.String() != selects.String() {
-		b = &budget{selects: selects, available: map[string]bool{}, leave: map[string]bool{}}
+		b = &budget{selects: selects, available: map[string]time.Time{}, leave: map[string]bool{}}
 		for uid, pod := range j.pods {
 			if b.covers(r.Budget.Namespace, pod) && IsAvailable(pod) {
-				b.available[uid] = true
+				b.available[uid] = r.At
 			}
 		}
 		j.budgets[name] = b

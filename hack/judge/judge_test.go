@@ -255,6 +255,17 @@ func pods(ready corev1.ConditionStatus, uids ...string) func(*story) {
 	}
 }
 
+// on adds Ready pods on a node.
+func on(node string, uids ...string) func(*story) {
+	return func(s *story) {
+		for _, uid := range uids {
+			pod := podOf(uid, corev1.ConditionTrue)
+			pod.Spec.NodeName = node
+			s.records = append(s.records, Change{At: s.now, Pod: pod})
+		}
+	}
+}
+
 // goes removes a pod.
 func goes(uid, by string) func(*story) {
 	return func(s *story) {
@@ -288,8 +299,15 @@ func all(steps ...func(*story)) func(*story) {
 }
 
 // reboot plays a complete reboot.
-func reboot(name string, seq int64) func(*story) {
-	return all(host(name, Staged), grant(name, seq), drains(name, seq), commits(name, seq), host(name, Rebooted), finishes(name, seq), released(name))
+func reboot(name string, seq int64) func(*story) { return all(host(name, Staged), rebootOf(name, seq)) }
+
+// returns plays a need that is back, and another reboot.
+func returns(name string, seq int64) func(*story) {
+	return all(host(name, Returned), rebootOf(name, seq))
+}
+
+func rebootOf(name string, seq int64) func(*story) {
+	return all(grant(name, seq), drains(name, seq), commits(name, seq), host(name, Rebooted), finishes(name, seq), released(name))
 }
 
 // judged returns a judge that has taken in a story.
@@ -369,6 +387,11 @@ func TestTake(t *testing.T) {
 		"a second reboot for one need":                          {[]func(*story){reboot("a", 1), grant("a", 2), drains("a", 2), commits("a", 2), host("a", Rebooted)}, []Rule{Need}},
 		"a reboot for a need that a power failure has met":      {[]func(*story){host("a", Staged), host("a", Lost), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
 		"a reboot without a grant":                              {[]func(*story){host("a", Staged), host("a", Rebooted)}, []Rule{Granted}},
+		"a machine that was restored to the boot before":        {[]func(*story){reboot("a", 1), host("a", Staged), host("a", Rebooted)}, []Rule{Granted}},
+		"a need that comes back after each reboot":              {[]func(*story){reboot("a", 1), returns("a", 2), returns("a", 3)}, []Rule{Need}},
+		"a need that came back once":                            {[]func(*story){reboot("a", 1), returns("a", 2), reboot("a", 3)}, nil},
+		"a need that came back, and a request":                  {[]func(*story){reboot("a", 1), returns("a", 2), asksFor("a"), returns("a", 3)}, nil},
+		"a machine that was repaired":                           {[]func(*story){host("a", Staged), host("a", Repaired), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, []Rule{Need}},
 		"a reboot that was requested":                           {[]func(*story){asksFor("a"), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted)}, nil},
 		"one request and reboots without end":                   {[]func(*story){asksFor("a"), grant("a", 1), drains("a", 1), commits("a", 1), host("a", Rebooted), host("a", Rebooted), host("a", Rebooted)}, []Rule{Need}},
 		"an administrator's cordon undone by the agent":         {[]func(*story){cordons("a", Admin, true), cordons("a", agent, false)}, []Rule{Ownership}},
@@ -461,6 +484,15 @@ func TestTake(t *testing.T) {
 		"a pod that is deleted instead":            {[]func(*story){budgeted(), pods("True", "1", "2", "3"), goes("1", "")}, []Rule{Budget}},
 		"a replacement that is not Ready yet": {
 			[]func(*story){pods("True", "1", "2", "3"), budgeted("1"), goes("1", ""), pods("False", "4"), budgeted("2"), goes("2", "")}, []Rule{Budget},
+		},
+		"pods that came back go down with their machine":    {[]func(*story){budgeted(), on("a", "1", "2"), pods("True", "3"), passes(time.Minute), reboot("a", 1)}, []Rule{Budget}},
+		"pods that came back a moment ago":                  {[]func(*story){budgeted(), pods("True", "3", "4"), on("a", "1", "2"), reboot("a", 1)}, nil},
+		"pods that came back, as many as the budget allows": {[]func(*story){budgeted(), on("a", "1"), pods("True", "2", "3"), passes(time.Minute), reboot("a", 1)}, nil},
+		"pods that came back and were let go":               {[]func(*story){budgeted(), on("a", "1"), pods("True", "2"), budgeted("1"), passes(time.Minute), reboot("a", 1)}, nil},
+		"pods that came back, and drains that end with a reboot": {
+			[]func(*story){spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
+			}), budgeted(), on("a", "1"), pods("True", "2"), passes(time.Minute), reboot("a", 1)}, nil,
 		},
 		"a pod that goes with its machine":        {[]func(*story){budgeted(), pods("True", "1", "2"), goes("1", Machine)}, nil},
 		"an eviction after one that was nobody's": {[]func(*story){budgeted(), pods("True", "1", "2", "3", "4"), goes("1", Machine), budgeted("2"), goes("2", "")}, nil},

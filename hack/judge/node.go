@@ -42,6 +42,8 @@ type node struct {
 	// empty.
 	now attempt
 	by  string
+	// committed is the time when the attempt passed the point of no return.
+	committed time.Time
 	// carried maps the grants that the node has shown to the time when it last showed them.
 	carried map[string]time.Time
 }
@@ -121,7 +123,7 @@ type attempt struct {
 	disrupts bool
 	// superseded means that a newer grant is on the node.
 	superseded bool
-	// committed means that the attempt is past the point of no return.
+	// committed means that the attempt is past the point of no return, under a grant in force.
 	committed bool
 }
 
@@ -140,8 +142,14 @@ func attemptOf(n *corev1.Node) attempt {
 		finished := grant.Seq == progress.Seq && grant.State == protocol.GrantFinished
 		a.disrupts = progress.Phase == protocol.PhaseDraining || !a.superseded && !finished
 	}
-	a.committed = progress.Phase == protocol.PhaseRebooting
+	a.committed = progress.Phase == protocol.PhaseRebooting && inForce(n, progress)
 	return a
+}
+
+// inForce reports whether a Node shows the active grant of an attempt.
+func inForce(n *corev1.Node, progress *protocol.Progress) bool {
+	grant, err := protocol.ParseGrant(n.Annotations)
+	return err == nil && grant != nil && grant.Seq == progress.Seq && grant.State == protocol.GrantActive
 }
 
 // key names one attempt of one node.
@@ -210,8 +218,11 @@ func (j *Judge) follow(r Change, n *node) {
 	switch {
 	case is.committed:
 		j.committed[is.boot] = time.Time{}
-	case !is.disrupts:
+	default:
 		delete(j.committed, is.boot)
+	}
+	if is.committed && (!was.committed || was.seq != is.seq) {
+		n.committed = r.At
 	}
 	if was.disrupts && was.seq == is.seq && is.superseded && !was.superseded {
 		j.report(Ledger, "node %s is granted another reboot in the middle of number %d", r.Name, is.seq)

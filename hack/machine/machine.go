@@ -37,8 +37,11 @@ type Machine struct {
 	// scrapped is true once the machine was removed.
 	scrapped        bool
 	boots           int
+	boot            string // the ID of the current or the last boot
 	running, staged int
 	reports         Reports
+	// keepsBootID and needReturns are what is odd about the machine.
+	keepsBootID, needReturns bool
 }
 
 // Reports delivers the engine's reports to an agent.
@@ -47,7 +50,7 @@ type Reports interface{ Put(report engine.Report) }
 // New returns a machine that is powered off. The file has its boot ID. record is called with every
 // event of the machine.
 func New(name, bootIDFile string, record func(event judge.MachineEvent, boot string)) *Machine {
-	return &Machine{name: name, file: bootIDFile, record: record, running: 1, staged: 1}
+	return &Machine{name: name, file: bootIDFile, record: record, boot: name + "-boot-0", running: 1, staged: 1}
 }
 
 // Boot boots the machine with the staged version and returns the ID of the boot. It returns an
@@ -60,26 +63,105 @@ func (m *Machine) Boot() (id string, err error) {
 	}
 	m.up, m.leaving, m.running = true, false, m.staged
 	m.boots++
-	if err := os.WriteFile(m.file, []byte(m.bootID()+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("writing a boot ID: %w", err)
+	if !m.keepsBootID {
+		m.boot = fmt.Sprintf("%s-boot-%d", m.name, m.boots)
 	}
-	return m.bootID(), nil
+	return m.boot, m.writeBootID()
 }
 
-func (m *Machine) bootID() string { return fmt.Sprintf("%s-boot-%d", m.name, m.boots) }
+func (m *Machine) writeBootID() error {
+	if err := os.WriteFile(m.file, []byte(m.boot+"\n"), 0o600); err != nil {
+		return fmt.Errorf("writing a boot ID: %w", err)
+	}
+	return nil
+}
+
+// Boots returns how often the machine has booted.
+func (m *Machine) Boots() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.boots
+}
+
+// Restore starts a machine without power from a snapshot of the given boot, in which the last update
+// was staged.
+func (m *Machine) Restore(boot string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.up || m.scrapped {
+		return nil
+	}
+	m.up, m.leaving, m.boot, m.running = true, false, boot, m.staged-1
+	m.record(judge.Staged, m.boot)
+	return m.writeBootID()
+}
+
+// KeepBootID makes later boots have the ID of the current one, as if the machine was a container, or
+// ends that.
+func (m *Machine) KeepBootID(keep bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keepsBootID = keep
+}
+
+// KeepsBootID reports whether the next boot has the ID of the current one.
+func (m *Machine) KeepsBootID() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keepsBootID
+}
+
+// IsOdd reports whether the machine keeps its boot ID or has a need that returns.
+func (m *Machine) IsOdd() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keepsBootID || m.needReturns
+}
+
+// LetNeedReturn makes Return report needs, which have no version.
+func (m *Machine) LetNeedReturn() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.needReturns = true
+}
+
+// Return reports the need that the last boot was to end once more, if there was one that returns.
+func (m *Machine) Return() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.needReturns || !m.up || m.leaving || m.staged != m.running {
+		return
+	}
+	m.staged++
+	m.record(judge.Returned, m.boot)
+	m.notify()
+}
+
+// Repair removes what makes a need return, and the need with it.
+func (m *Machine) Repair() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	returns := m.needReturns
+	if m.needReturns = false; !returns || !m.up || m.leaving {
+		return // the next boot ends the need
+	}
+	m.running = m.staged
+	m.record(judge.Repaired, m.boot)
+	m.notify()
+}
 
 // BootID returns the ID of the current or the last boot.
 func (m *Machine) BootID() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.bootID()
+	return m.boot
 }
 
 // IsIn reports whether the machine is up in the given boot.
 func (m *Machine) IsIn(boot string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.up && m.bootID() == boot
+	return m.up && m.boot == boot
 }
 
 // IsUp reports whether the machine is up. It may be going down.
@@ -116,11 +198,15 @@ func (m *Machine) Stage() bool {
 		return false
 	}
 	m.staged++
-	m.record(judge.Staged, m.bootID())
+	m.record(judge.Staged, m.boot)
+	m.notify()
+	return true
+}
+
+func (m *Machine) notify() {
 	if m.reports != nil {
 		m.reports.Put(m.report())
 	}
-	return true
 }
 
 // Listen delivers the engine's reports to an agent until the boot ends or another agent listens.
@@ -137,6 +223,9 @@ func (m *Machine) report() engine.Report {
 	r := engine.Report{Engine: Engine, State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: Engine + " is idle."}
 	if m.staged != m.running {
 		r.State, r.Reason = engine.Needed, v1alpha1.ReasonUpdateStaged
+		r.Message = Engine + " asks for a reboot."
+	}
+	if r.State == engine.Needed && !m.needReturns {
 		r.Version, r.Running = fmt.Sprintf("%d.0", m.staged), fmt.Sprintf("%d.0", m.running)
 		r.Message = Engine + " has installed version " + r.Version + "."
 	}
@@ -152,7 +241,7 @@ func (m *Machine) Leave() (boot string, accepted bool) {
 		return "", false
 	}
 	m.leaving = true
-	return m.bootID(), true
+	return m.boot, true
 }
 
 // IsLeaving reports whether logind has accepted a reboot of this boot, or the machine is down.
@@ -162,11 +251,12 @@ func (m *Machine) IsLeaving() bool {
 	return m.leaving || !m.up
 }
 
-// Halt ends a boot and records the event. It returns false if the boot has already ended.
+// Halt ends a boot and records the event. It returns false if the boot has already ended: a
+// shutdown that logind began in an earlier boot of the same ID ends nothing.
 func (m *Machine) Halt(boot string, event judge.MachineEvent) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.up || m.bootID() != boot {
+	if !m.up || m.boot != boot || event == judge.Rebooted && !m.leaving {
 		return false
 	}
 	m.up, m.reports = false, nil
@@ -181,7 +271,7 @@ func (m *Machine) Scrap() {
 	if m.scrapped {
 		return
 	}
-	m.up, m.scrapped, m.reports = false, true, nil
+	m.up, m.scrapped, m.reports, m.needReturns = false, true, nil, false
 	m.staged++
 	m.record(judge.Scrapped, "")
 }
@@ -190,7 +280,7 @@ func (m *Machine) Scrap() {
 func (m *Machine) Provide() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.scrapped = false
+	m.scrapped, m.keepsBootID, m.needReturns = false, false, false
 }
 
 // Alone is a reboot.HostCoordinators on a host that nothing else reboots.
