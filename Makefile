@@ -121,7 +121,7 @@ limits: controlplane ## Run a thousand reboots of one node, floods of ten thousa
 	@REBOOTS=$(or $(REBOOTS),1000) FLOOD=$(or $(FLOOD),10000) hack/limits/limits.sh
 
 .PHONY: chaos
-chaos: controlplane ## Run seeded schedules of faults on real API servers, and judge each run. SEED=42 WORKERS=2 ARGS=--schedules=69
+chaos: controlplane ## Run seeded schedules of faults on real API servers, and judge each run. SEED=42 WORKERS=2 ARGS=--schedules=66
 	@go build -o bin/chaos ./hack/chaos
 	@exec bin/chaos $(if $(SEED),--first=$(SEED) --schedules=1) $(if $(WORKERS),--workers=$(WORKERS)) $(ARGS)
 

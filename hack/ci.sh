@@ -16,7 +16,7 @@ step "searches, crash tests, SIGTERM and part scale of the bench, whole" beside 
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo of every engine" bin/demo --engine=update-engine,cos-update-engine,rpm-ostree,sentinel --nodes=4
 step "chaos, built" go build -o bin/chaos ./hack/chaos
-step "chaos: three schedules for each kind of fault" bin/chaos --schedules=69
+step "chaos: two schedules for each kind of fault" bin/chaos --schedules=66
 step "simulation: 60 seeds" env SEEDS=60 SEEDS_AT_LEAST=55 SECONDS_AT_MOST=300 \
   go test -count=1 -run ^TestSimulation -v ./hack/simulation
 step "release, dry run" env TWICE=1 hack/release.sh v0.0.0-alpha.1 dist/dry-run

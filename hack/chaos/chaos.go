@@ -21,8 +21,8 @@ const (
 	each = 20
 	// enough is the number of schedules in which every kind of fault gets its turn and strikes in
 	// at least atLeast of them.
-	enough  = 69
-	atLeast = 3
+	enough  = 66
+	atLeast = 2
 )
 
 // chaos is one run of many schedules.

@@ -2,15 +2,23 @@
 package faults
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
@@ -22,6 +30,9 @@ type Faults struct {
 	random *rand.Rand
 	rates  map[schedule.Kind]float64
 	struck map[schedule.Kind]int
+	// denies plays a webhook, and strips a mutating policy.
+	denies func(pod string) bool
+	strips bool
 }
 
 // New returns Faults that let every request pass.
@@ -36,7 +47,69 @@ func (f *Faults) Seed(seed uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.random = rand.New(rand.NewPCG(seed, 1))
-	f.rates, f.struck = map[schedule.Kind]float64{}, map[schedule.Kind]int{}
+	f.rates, f.struck, f.denies, f.strips = map[schedule.Kind]float64{}, map[schedule.Kind]int{}, nil, false
+}
+
+// Deny plays a webhook from now on. denies reports whether it denies the eviction of a pod. If denies
+// is nil, there is no webhook.
+func (f *Faults) Deny(denies func(pod string) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.denies = denies
+}
+
+// Strip starts or stops a played mutating policy that drops active grants from writes of Nodes.
+func (f *Faults) Strip(strips bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.strips = strips
+}
+
+// admission returns what the webhook or the policy does to a request, or nil if they let it pass.
+func (f *Faults) admission(r *http.Request) wire.Func {
+	f.mu.Lock()
+	denies, strips := f.denies, f.strips
+	f.mu.Unlock()
+	switch {
+	case denies != nil && wire.What(r) == "create pods/eviction" && denies(wire.Info(r).Name):
+		return denied
+	case strips && isNodePatch(r):
+		return strip
+	}
+	return nil
+}
+
+var denied = wire.Fail(metav1.Status{
+	Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: `admission webhook "chaos" denied the request: the pod is moved`,
+})
+
+// strip removes an active grant from a write of a Node.
+func strip(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	r.Body.Close()
+	if err != nil {
+		return nil, fmt.Errorf("reading a request: %w", err)
+	}
+	var patch map[string]any
+	if err := json.Unmarshal(body, &patch); err != nil {
+		return nil, fmt.Errorf("reading a patch: %w", err)
+	}
+	metadata, _ := patch["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if text, _ := annotations[v1alpha1.AnnotationGrant].(string); strings.Contains(text, string(protocol.GrantActive)) {
+		delete(annotations, v1alpha1.AnnotationGrant)
+		if body, err = json.Marshal(patch); err != nil {
+			return nil, fmt.Errorf("writing a patch: %w", err)
+		}
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return next.RoundTrip(r)
+}
+
+// isNodePatch reports whether a request patches a Node or its status.
+func isNodePatch(r *http.Request) bool {
+	what := wire.What(r)
+	return what == "patch nodes" || what == "patch nodes/status"
 }
 
 // Set sets the share of requests that fail in this way. Zero turns the fault off.
@@ -63,6 +136,9 @@ func (f *Faults) Struck() map[schedule.Kind]int {
 
 // Strike implements wire.Func.
 func (f *Faults) Strike(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	if fault := f.admission(r); fault != nil {
+		return fault(r, next)
+	}
 	if fault := failures[f.draw(r)]; fault != nil {
 		return fault(r, next)
 	}

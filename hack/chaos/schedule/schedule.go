@@ -175,6 +175,19 @@ const (
 	PolicyRecreated    Kind = "policy re-created"          // deleted with its finalizer and ledger, then created again
 	StatusWiped        Kind = "status wiped"               // everything that the API server allows to remove
 	AdminCordons       Kind = "node cordoned by an administrator"
+
+	// The following faults go on until the operator has coped with them. No schedule ends before.
+
+	BudgetOpensLate  Kind = "budget closed until its node is cordoned" // then its controller opens it
+	BudgetNeverOpens Kind = "budget that never opens"                  // until the node was given up
+	EvictionDenied   Kind = "eviction denied by a webhook"             // which moves the pod instead
+	PodsComeBack     Kind = "pods come back to the cordoned node"      // until the node was held, or went down
+	MachineRestored  Kind = "machine restored to a snapshot"           // of the boot before its last reboot
+	BootIDStays      Kind = "boot ID that stays over a reboot"
+	NeedReturns      Kind = "need that returns after each boot" // until no more reboot is granted for it
+	NodesRewritten   Kind = "nodes written by another program"  // each 18 times a second, until all is done
+	AnnotationsFull  Kind = "annotations filled by another program"
+	WriteStripped    Kind = "grant stripped by a mutating policy" // until the slot was given back
 )
 
 // Kinds returns all kinds of faults, in the order used in reports.
@@ -182,9 +195,14 @@ func Kinds() []Kind {
 	return []Kind{
 		ManagerKilled, ManagerStopped, ManagerCutOff, AgentKilled, AgentStopped, ServerRestarted, EtcdStopped, EtcdRestarted,
 		WatchesDropped, Conflict, TooMany, ServerError, AnswerLost, ClockJumped, ClocksChanged, NodeDeleted, NodeRegisteredAnew,
-		NodeRenamed, PolicyEdited, PolicyPaused, PolicyRecreated, StatusWiped, AdminCordons,
+		NodeRenamed, PolicyEdited, PolicyPaused, PolicyRecreated, StatusWiped, AdminCordons, BudgetOpensLate, BudgetNeverOpens,
+		EvictionDenied, PodsComeBack, MachineRestored, BootIDStays, NeedReturns, NodesRewritten, AnnotationsFull, WriteStripped,
 	}
 }
 
-// rare lists kinds that cost several CPU seconds. A schedule has them only when it is their turn.
-var rare = map[Kind]bool{ServerRestarted: true, EtcdRestarted: true, ClocksChanged: true}
+// rare lists kinds that cost several CPU seconds, or make a schedule many seconds longer. A schedule
+// has them only when it is their turn.
+var rare = map[Kind]bool{
+	ServerRestarted: true, EtcdRestarted: true, ClocksChanged: true, BudgetNeverOpens: true, PodsComeBack: true, NeedReturns: true,
+	NodesRewritten: true, WriteStripped: true,
+}

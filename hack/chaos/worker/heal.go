@@ -90,6 +90,9 @@ func (r *run) unfinished() (left []string) {
 			add("machine %d, node %s: %s", h.number, h.node(), what)
 		}
 	}
+	for _, kind := range r.stillPlayed() {
+		add("the operator has not coped with this yet: %s", kind)
+	}
 	admins, policies := r.admin.hasCordoned(), 0
 	for _, there := range r.worker.witness.Present() {
 		if p := there.Policy; p != nil {

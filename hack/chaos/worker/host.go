@@ -23,6 +23,10 @@ const (
 	// acceptance is the delay between a reboot call and the loss of power, and downtime how long
 	// the power stays off.
 	acceptance, downtime = 30 * time.Millisecond, 100 * time.Millisecond
+	// returnsAfter is the time after a boot at which a need that returns is back.
+	returnsAfter = time.Second
+	// longUp is the uptime in seconds of a machine that shows it, before its first reboot.
+	longUp = 13000
 	// again is the delay before a played kubelet or administrator retries a write.
 	again = 100 * time.Millisecond
 )
@@ -36,6 +40,8 @@ type host struct {
 	dir    string
 	// asked is the revision at the time of the last reboot call to logind.
 	asked atomic.Int64
+	// played means that a play uses this machine, and inhibited that a block inhibitor is held on it.
+	played, inhibited atomic.Bool
 
 	mu    sync.Mutex
 	name  string // of its Node
@@ -59,7 +65,14 @@ func newHost(r *run, number int) (*host, error) {
 	return h, errors.Join(os.WriteFile(filepath.Join(h.dir, "etc", "os-release"), []byte(release), 0o600), err)
 }
 
-func (h *host) bootFile() string { return filepath.Join(h.dir, "boot_id") }
+func (h *host) bootFile() string   { return filepath.Join(h.dir, "boot_id") }
+func (h *host) uptimeFile() string { return filepath.Join(h.dir, "uptime") }
+
+// writeUptime shows the uptime of the host to the agent from now on. It is shorter in each boot, and
+// hours long, so that the agent does not wait for the host to settle.
+func (h *host) writeUptime() {
+	h.run.fail(os.WriteFile(h.uptimeFile(), fmt.Appendf(nil, "%d 0\n", longUp-10*h.Boots()), 0o600))
+}
 
 // node returns the name of its Node.
 func (h *host) node() string {
@@ -153,9 +166,14 @@ func (h *host) powerCycle(ctx context.Context, boot string) {
 	if _, err := h.Boot(); err != nil {
 		h.run.fail(err)
 	}
+	if _, err := os.Stat(h.uptimeFile()); err == nil {
+		h.writeUptime()
+	}
 	h.post(ctx)
 	h.run.back.Add(1)
 	h.start(ctx)
+	pause(ctx, returnsAfter)
+	h.Return()
 }
 
 // post writes what a kubelet reports: whether the node is Ready, and its boot ID.

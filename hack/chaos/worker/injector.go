@@ -20,6 +20,10 @@ type injector struct{ *run }
 
 // strike starts a fault, which ends by itself, and counts it if it struck.
 func (i injector) strike(step schedule.Step) {
+	if play := plays[step.Kind]; play != nil {
+		i.play(step, play)
+		return
+	}
 	i.faults.Go(func() {
 		if i.struck(step) {
 			i.worker.faults.Count(step.Kind, 1)

@@ -61,10 +61,15 @@ type run struct {
 	wrong atomic.Int64
 	admin *admin
 	pods  *workload
+	// plays runs the faults that go on until the operator has coped with them.
+	plays sync.WaitGroup
 
-	mu     sync.Mutex
-	events []judge.Change
-	begun  map[string]bool // drains, by node and sequence number
+	mu sync.Mutex
+	// guarded holds the workloads of the plays, and played counts the plays that go on.
+	guarded []*workload
+	played  map[schedule.Kind]int
+	events  []judge.Change
+	begun   map[string]bool // drains, by node and sequence number
 }
 
 // Run runs a schedule. An error means that the run failed or that its history is incomplete.
@@ -90,7 +95,7 @@ func (l *Worker) Run(s schedule.Schedule) (Outcome, error) {
 func newRun(l *Worker, s schedule.Schedule, dir string) *run {
 	name := fmt.Sprintf("s%d", s.Seed)
 	r := &run{
-		worker: l, schedule: s, dir: dir, begun: map[string]bool{},
+		worker: l, schedule: s, dir: dir, begun: map[string]bool{}, played: map[schedule.Kind]int{},
 		admin: &admin{objects: l.objects, policies: []string{name}, windows: s.Windows, cordoned: map[string]bool{}, cordons: map[string]bool{}},
 	}
 	if s.Sharing {
@@ -100,8 +105,13 @@ func newRun(l *Worker, s schedule.Schedule, dir string) *run {
 		r.wrong.Store(int64(time.Until(s.Begins)))
 	}
 	r.ctx, r.cancel = context.WithCancelCause(l.life)
-	r.pods = &workload{ctx: r.ctx, objects: l.objects, witness: l.witness, name: name, group: &r.agents, fail: r.fail, removed: map[string]bool{}}
+	r.pods = r.newWorkload(name)
 	return r
+}
+
+func (r *run) newWorkload(name string) *workload {
+	l := r.worker
+	return &workload{ctx: r.ctx, objects: l.objects, witness: l.witness, name: name, group: &r.agents, fail: r.fail, removed: map[string]bool{}}
 }
 
 // end stops the agents and everything that is played.
@@ -111,6 +121,7 @@ func (r *run) end() {
 		h.kill()
 	}
 	r.faults.Wait()
+	r.plays.Wait()
 	r.agents.Wait()
 }
 
@@ -134,7 +145,9 @@ func (r *run) setClocks() error {
 // see passes pods on to the workload, and counts the drains that begin.
 func (r *run) see(c judge.Change) {
 	if c.Pod != nil {
-		r.pods.see(c.Pod, c.Gone)
+		for _, w := range r.workloads() {
+			w.see(c.Pod, c.Gone)
+		}
 	}
 	if c.Node == nil || c.Gone {
 		return
@@ -270,10 +283,11 @@ func (r *run) history(present int64) []judge.Change {
 	if h == nil {
 		return nil
 	}
+	workloads := r.workloads()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range h {
-		h[i].By = r.writer(&h[i])
+		h[i].By = writer(&h[i], workloads, r.admin)
 	}
 	h = append(h, r.events...)
 	slices.SortStableFunc(h, func(a, b judge.Change) int { return cmp.Compare(a.Revision, b.Revision) })
@@ -282,11 +296,11 @@ func (r *run) history(present int64) []judge.Change {
 
 // writer returns who wrote a revision if it was an administrator or the end of a machine, or else
 // "".
-func (r *run) writer(record *judge.Change) string {
+func writer(record *judge.Change, workloads []*workload, admin *admin) string {
 	switch {
-	case record.Pod != nil && r.pods.gone(record.Pod):
+	case record.Pod != nil && slices.ContainsFunc(workloads, func(w *workload) bool { return w.gone(record.Pod) }):
 		return judge.Machine
-	case r.admin.wrote(record):
+	case admin.wrote(record):
 		return judge.Admin
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,25 +32,28 @@ type workload struct {
 	group   *sync.WaitGroup
 	fail    func(error)
 
+	// comeBack places replacements on the node of the pod that they replace, even if it is cordoned.
+	comeBack atomic.Bool
+
 	mu      sync.Mutex
 	created int
 	removed map[string]bool // by UID
+	// replacements is the number of pods that were replaced.
+	replacements int
 }
 
 // addPod plays a ReplicaSet, the scheduler and a kubelet: it creates a pod on any node that accepts
 // it, and the pod is Ready at once.
-func (w *workload) addPod() {
+func (w *workload) addPod() { w.addPodTo("") }
+
+// addPodTo adds a pod to a node, or to any node that accepts it if the name is empty.
+func (w *workload) addPodTo(node string) {
 	w.mu.Lock()
 	w.created++
 	name := fmt.Sprintf("%s-%d", w.name, w.created)
 	w.mu.Unlock()
 	insist(w.ctx, func() error {
-		var nodes []string
-		for _, there := range w.witness.Present() {
-			if there.Node != nil && !there.Node.Spec.Unschedulable {
-				nodes = append(nodes, there.Name)
-			}
-		}
+		nodes := w.nodes(node)
 		if len(nodes) == 0 {
 			return errors.New("no node takes pods")
 		}
@@ -80,6 +84,19 @@ func (w *workload) addPod() {
 	})
 }
 
+// nodes returns the nodes that accept a pod: the named one, or all that are not cordoned.
+func (w *workload) nodes(node string) (nodes []string) {
+	if node != "" {
+		return []string{node}
+	}
+	for _, there := range w.witness.Present() {
+		if there.Node != nil && !there.Node.Spec.Unschedulable {
+			nodes = append(nodes, there.Name)
+		}
+	}
+	return nodes
+}
+
 // see plays the controllers and kubelets. It replaces a pod that was deleted. It removes a pod
 // whose grace period is over, because the API server may have gone away between the two writes of
 // its deletion.
@@ -87,7 +104,7 @@ func (w *workload) see(pod *corev1.Pod, deleted bool) {
 	switch {
 	case pod.Labels["app"] != w.name || w.ctx.Err() != nil:
 	case deleted:
-		w.group.Go(w.addPod)
+		w.group.Go(func() { w.replace(pod) })
 	case pod.DeletionTimestamp != nil:
 		w.group.Go(func() {
 			pause(w.ctx, confirmation)
@@ -99,15 +116,47 @@ func (w *workload) see(pod *corev1.Pod, deleted bool) {
 // removePods removes the pods of a machine that is gone, as the pod garbage collector does.
 func (w *workload) removePods(node string) {
 	for _, there := range w.witness.Present() {
-		pod := there.Pod
-		if pod == nil || pod.Spec.NodeName != node {
-			continue
+		if there.Pod != nil && there.Pod.Spec.NodeName == node {
+			w.remove(there.Pod)
 		}
-		w.mu.Lock()
-		w.removed[string(pod.UID)] = true
-		w.mu.Unlock()
-		insist(w.ctx, func() error { return w.deletePod(pod) })
 	}
+}
+
+// remove deletes a pod without an eviction.
+func (w *workload) remove(pod *corev1.Pod) {
+	w.mu.Lock()
+	w.removed[string(pod.UID)] = true
+	w.mu.Unlock()
+	insist(w.ctx, func() error { return w.deletePod(pod) })
+}
+
+// replace plays a ReplicaSet that replaces a deleted pod.
+func (w *workload) replace(pod *corev1.Pod) {
+	node := ""
+	if w.comeBack.Load() {
+		node = pod.Spec.NodeName
+	}
+	w.addPodTo(node)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replacements++
+}
+
+// leaveNode moves the pods of the workload from a node to others. It creates the new pod first.
+func (w *workload) leaveNode(node string) {
+	for _, there := range w.witness.Present() {
+		if there.Pod != nil && there.Pod.Spec.NodeName == node && there.Pod.Labels["app"] == w.name {
+			w.addPod()
+			w.remove(there.Pod)
+		}
+	}
+}
+
+// replaced returns the number of pods that were replaced.
+func (w *workload) replaced() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.replacements
 }
 
 // gone reports whether a pod was removed together with its machine.
