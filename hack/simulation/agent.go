@@ -27,11 +27,11 @@ func (h *host) runAgent(p *process.Process) {
 	of := apiserver.Key{Kind: apiserver.Nodes, Name: h.name}
 	cache := process.NewCache(p, map[apiserver.Key]toolscache.TransformFunc{of: reboot.TrimNode})
 	shell := process.NewShell(p, w.scheme, cache)
-	pods := &pods{world: w, agent: p, random: w.random("pods", h.name, p.Name)}
+	pods := &pods{world: w, host: h, agent: p, random: w.random("pods", h.name, p.Name)}
 	r := reboot.New(reboot.Config{
 		Node: h.name,
 		Host: reboot.Host{
-			BootIDFile: h.bootIDFile, Root: noHostRoot, Logind: logind{h, p, w.random("logind", h.name, p.Name)}, Coordinators: machine.Alone{},
+			BootIDFile: h.bootIDFile, UptimeFile: h.uptimeFile(), Root: noHostRoot, Logind: logind{h, p, w.random("logind", h.name, p.Name)}, Coordinators: machine.Alone{},
 		},
 		Client: process.NewClient(p, cache, false), Live: process.NewLive(p, "live"),
 		Policies: policies{process.NewLive(p, "policies"), process.NewLive(p, "lookout")},
@@ -70,11 +70,13 @@ func (p policies) Get(ctx context.Context, key client.ObjectKey, object client.O
 // pods plays the pods of a node as its agent sees them: they take a while to leave.
 type pods struct {
 	world  *World
+	host   *host
 	agent  *process.Process
 	random *process.Random
 }
 
-// Drain implements reboot.Drainer. Sometimes it fails, may evict nothing, or never ends.
+// Drain implements reboot.Drainer. Sometimes it fails, may evict nothing, or never ends. It waits
+// while the budget is closed.
 func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Status)) error {
 	report(drain.Status{Remaining: 1})
 	takes, stuck := p.random.Between(0, p.world.script.Drain), !p.world.calm.Load() && p.random.Chance(p.world.script.Stuck)
@@ -88,7 +90,7 @@ func (p *pods) Drain(ctx context.Context, _ string, _ drain.PodRules, report fun
 	if stuck {
 		<-ctx.Done()
 	}
-	if !process.Wait(ctx, takes) || !p.agent.Pass() {
+	if !process.Wait(ctx, takes) || !p.host.budget.await(ctx) || !p.agent.Pass() {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -99,14 +101,21 @@ func (p *pods) EvictLeft(context.Context, string, drain.PodRules) ([]drain.Pod, 
 	return nil, nil
 }
 
-// Look implements reboot.Looker. Nothing prevents a drain.
+// Look implements reboot.Looker. It finds nothing but a closed budget.
 func (p *pods) Look(context.Context, string, drain.PodRules) (drain.Findings, error) {
-	return drain.Findings{}, nil
+	found, _ := p.host.budget.look()
+	return found, nil
 }
 
 // Follow implements reboot.Looker.
 func (p *pods) Follow(ctx context.Context, _ string, _ drain.PodRules, report func(drain.Findings)) error {
-	report(drain.Findings{})
-	<-ctx.Done()
+	for ctx.Err() == nil {
+		found, changed := p.host.budget.look()
+		report(found)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 	return ctx.Err()
 }

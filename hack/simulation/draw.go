@@ -153,6 +153,7 @@ func drawFaults(d *process.Random, s *Script) []Fault {
 	drawn.some(WipeBusyStatus, 0.3, policies, 0, 20*time.Minute)
 	drawn.ofNodes(1, nodes)
 	drawn.ofManagers()
+	drawn.ofNeighbours(1, nodes) // last: without it, seeds are the same scripts
 	return drawn.sorted()
 }
 
@@ -177,6 +178,16 @@ func (all *drawing) ofManagers() {
 	all.some(FreezeManager, 0.3, managers, time.Minute, 2*time.Hour)
 	all.some(Outage, 0.2, 1, 5*time.Second, 20*time.Minute)
 	all.some(Compact, 1, 1, 0, 0)
+}
+
+// ofNeighbours draws odd machines, and what other programs do to Nodes.
+func (all *drawing) ofNeighbours(times float64, nodes int) {
+	all.some(CloseBudget, 0.3*times, nodes, time.Hour, day)
+	all.some(Restore, 0.3*times, nodes, 0, 0)
+	all.some(KeepBootID, 0.05*times, nodes, 0, 0)
+	all.some(LetNeedReturn, 0.15*times, nodes, 0, 0)
+	all.some(FillAnnotations, 0.15*times, nodes, 0, 0)
+	all.some(StripGrants, 0.15*times, nodes, time.Hour, day)
 }
 
 func (all *drawing) add(d ...Fault) { all.all = append(all.all, d...) }
@@ -272,5 +283,6 @@ func drawLargeFaults(d *process.Random, s *Script) []Fault {
 	drawn.some(WipeBusyStatus, 0.4, policies, 0, 20*time.Minute)
 	drawn.ofNodes(times, nodes)
 	drawn.ofManagers()
+	drawn.ofNeighbours(times, nodes)
 	return drawn.sorted()
 }

@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -30,6 +32,10 @@ type host struct {
 
 	bootIDFile string
 	labels     map[string]string
+	// budget covers the pods on the host's Node.
+	budget budget
+	// upSince is the time of the boot that the uptime implies.
+	upSince time.Time
 	// power stops everything on the machine. Each boot has its own.
 	power context.CancelFunc
 }
@@ -37,7 +43,7 @@ type host struct {
 func newHost(w *World, script NodeScript) *host {
 	h := &host{
 		program:    program{world: w, name: script.Name, random: w.random("host", script.Name)},
-		bootIDFile: filepath.Join(w.folder, script.Name), labels: script.Labels, power: func() {},
+		bootIDFile: filepath.Join(w.folder, script.Name), labels: script.Labels, power: func() {}, budget: budget{changed: make(chan struct{})},
 	}
 	h.Machine = machine.New(h.name, h.bootIDFile, func(event judge.MachineEvent, boot string) {
 		w.record(judge.Change{At: time.Now(), Name: h.name, Host: event, Boot: boot})
@@ -48,9 +54,15 @@ func newHost(w *World, script NodeScript) *host {
 // boot boots the machine, and starts its kubelet and agent.
 func (h *host) boot() error {
 	id, err := h.Boot()
-	if err != nil || id == "" {
-		return err
+	if err == nil && id != "" {
+		h.comeUp(id)
 	}
+	return err
+}
+
+// comeUp begins what a machine does in a boot.
+func (h *host) comeUp(id string) {
+	h.setUptime(settled)
 	ctx, power := context.WithCancel(h.world.ctx)
 	h.mu.Lock()
 	h.power = power
@@ -58,6 +70,11 @@ func (h *host) boot() error {
 	if !h.IsIn(id) {
 		power()
 	}
+	h.world.Go(func() {
+		if process.Wait(ctx, returnsAfter) {
+			h.Return()
+		}
+	})
 	h.world.Go(func() {
 		if process.Wait(ctx, h.random.Between(0, 10*time.Second)) {
 			h.join(id, h.random.Chance(0.3))
@@ -67,7 +84,6 @@ func (h *host) boot() error {
 			h.run(ctx, "agent of "+h.name, h.runAgent)
 		}
 	})
-	return nil
 }
 
 // join does what a kubelet does when it starts. It registers the Node if it does not exist.
@@ -132,6 +148,41 @@ func (h *host) cutPower() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.power()
+}
+
+// returnsAfter is the time after a boot at which a need that returns is back.
+const returnsAfter = 5 * time.Minute
+
+// longUp is the uptime of a host that begins to show it, and settled its uptime right after a boot.
+// Agents do not wait for hosts that have been up for that long.
+const longUp, settled = 10 * time.Hour, 3 * time.Minute
+
+func (h *host) uptimeFile() string { return h.bootIDFile + ".uptime" }
+
+// showUptime shows the uptime to the agent until wanted returns false.
+func (h *host) showUptime(wanted func() bool) {
+	h.setUptime(longUp)
+	for wanted() {
+		h.mu.Lock()
+		up := time.Since(h.upSince)
+		h.mu.Unlock()
+		h.world.must(os.WriteFile(h.uptimeFile(), fmt.Appendf(nil, "%.0f 0\n", up.Seconds()), 0o600))
+		if !process.Wait(h.world.ctx, time.Minute) {
+			break
+		}
+	}
+	_ = os.Remove(h.uptimeFile())
+}
+
+// setUptime sets the uptime of the host.
+func (h *host) setUptime(up time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.upSince = time.Now().Add(-up)
+	if _, err := os.Stat(h.uptimeFile()); err == nil {
+		err = os.WriteFile(h.uptimeFile(), fmt.Appendf(nil, "%.0f 0\n", up.Seconds()), 0o600)
+		h.world.must(err)
+	}
 }
 
 // logind is the machine's logind as seen by one agent.

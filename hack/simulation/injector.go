@@ -39,7 +39,7 @@ var strikes = map[What]func(injector, Fault) bool{
 	Compact:       func(i injector, _ Fault) bool { i.store.Compact(); return true },
 
 	StageUpdate:   ofHost(func(_ injector, h *host, _ Fault) bool { return h.Stage() }),
-	LosePower:     ofHost(func(_ injector, h *host, d Fault) bool { return h.goDown(h.BootID(), judge.Lost, d.For) }),
+	LosePower:     ofHost(injector.losePower),
 	JumpClock:     ofHost(func(_ injector, h *host, d Fault) bool { h.Clock.Set(d.For); return true }),
 	KillAgent:     ofHost(func(_ injector, h *host, _ Fault) bool { return h.kill() }),
 	FreezeAgent:   ofHost(injector.freezeAgent),
@@ -71,6 +71,13 @@ var strikes = map[What]func(injector, Fault) bool{
 	DryRun:       edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Mode = v1alpha1.ModeDryRun }),
 	Enforce:      edit(func(policy *v1alpha1.RebootPolicy, _ Fault) { policy.Spec.Mode = v1alpha1.ModeEnforce }),
 	EndHalt:      edit(endHalt),
+
+	CloseBudget:     ofHost(injector.closeBudget),
+	Restore:         ofHost(injector.restore),
+	KeepBootID:      ofHost(injector.keepBootID),
+	LetNeedReturn:   ofHost(injector.letNeedReturn),
+	FillAnnotations: ofHost(injector.fillAnnotations),
+	StripGrants:     ofHost(injector.stripGrants),
 }
 
 func ofHost(strike func(injector, *host, Fault) bool) func(injector, Fault) bool {
@@ -132,6 +139,16 @@ func endHalt(policy *v1alpha1.RebootPolicy, _ Fault) {
 // wipe removes everything from a status that the API server allows to remove.
 func wipe(policy *v1alpha1.RebootPolicy, _ Fault) {
 	policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
+}
+
+// losePower leaves out machines that keep their boot ID, because their agents cannot detect a boot
+// during a drain.
+func (i injector) losePower(h *host, d Fault) bool {
+	if h.KeepsBootID() {
+		return false
+	}
+	h.Repair()
+	return h.goDown(h.BootID(), judge.Lost, d.For)
 }
 
 // freezeAgent pauses an agent for a while.
@@ -215,6 +232,7 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 	if i.store.Delete(apiserver.Key{Kind: apiserver.Nodes, Name: h.name}, judge.Admin) != nil {
 		return false
 	}
+	h.Repair() // what is known of a need that returns goes with the Node
 	if d.Number > alone {
 		h.Scrap()
 		h.cutPower()

@@ -80,6 +80,19 @@ const (
 	EndHalt       What = "end a halt"
 	DryRun        What = "dry run"
 	Enforce       What = "enforce"
+
+	// CloseBudget closes the budget of a pod on a node: an odd Number until the node is cordoned, an even one For a time.
+	CloseBudget What = "close a budget"
+	// Restore starts a machine from a snapshot of the boot before its last reboot.
+	Restore What = "restore a machine to a snapshot"
+	// KeepBootID makes the boots of a machine keep their ID from now on.
+	KeepBootID What = "keep a boot ID"
+	// LetNeedReturn makes a need come back after each boot, until the operator grants no more reboots for it.
+	LetNeedReturn What = "let a need return"
+	// FillAnnotations leaves no room in the annotations of a Node, until it shows a need all the same.
+	FillAnnotations What = "fill the annotations of a node"
+	// StripGrants takes the grants of a Node out of the manager's writes, until one was withdrawn.
+	StripGrants What = "strip the grants of a node"
 )
 
 // Fault is a fault of a node, a policy or a manager. Target is the index of that object.

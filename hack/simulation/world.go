@@ -47,6 +47,8 @@ type World struct {
 	mu    sync.Mutex
 	lives map[string]int
 	errs  []error
+	// stripped are the Nodes that get no grants.
+	stripped map[string]bool
 
 	// judging has its own lock, because the store calls the judge.
 	judging  sync.Mutex
@@ -102,9 +104,10 @@ func newWorld(ctx context.Context, script Script, folder string, record func(jud
 	ctx, end := context.WithCancel(ctx)
 	w := &World{
 		script: script, folder: folder, scheme: scheme, counts: &process.Counts{}, lease: newLease(), ctx: ctx,
-		lives: map[string]int{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
+		lives: map[string]int{}, stripped: map[string]bool{}, judge: judge.New(judge.Options{TrueClocks: true}), onRecord: record,
 	}
 	w.store = apiserver.New(policies, w.witness)
+	w.store.Mutate(w.mutate)
 	return w, end, nil
 }
 

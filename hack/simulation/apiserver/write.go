@@ -112,6 +112,11 @@ func (s *Store) write(key Key, by string, change func(client.Object) error) (cli
 	switch after := after.(type) {
 	case *corev1.Node:
 		was, _ := before.(*corev1.Node)
+		if size := SizeOf(after.Annotations); size > MostAnnotations {
+			return nil, apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), after.Name, field.ErrorList{
+				field.TooLong(field.NewPath("metadata", "annotations"), "", MostAnnotations),
+			})
+		}
 		own(was, after, by)
 	case *v1alpha1.RebootPolicy:
 		was, _ := before.(*v1alpha1.RebootPolicy)
@@ -128,6 +133,17 @@ func (s *Store) write(key Key, by string, change func(client.Object) error) (cli
 		s.put(key, before, after, by)
 	}
 	return copied(after), nil
+}
+
+// MostAnnotations is the maximum size of all annotations of an object in bytes.
+const MostAnnotations = 256 << 10
+
+// SizeOf returns the size of annotations in bytes.
+func SizeOf(annotations map[string]string) (size int) {
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	return size
 }
 
 // admit validates a policy and updates its generation.
