@@ -35,7 +35,7 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries register their flags in flag.CommandLine
-	flags.StringVar(&o.only, "only", "", "Run this part alone: reboots or scale.")
+	flags.StringVar(&o.only, "only", "", "Run this part alone: reboots, foreign or scale.")
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
 	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 where a goal is missed.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
@@ -55,7 +55,7 @@ func run() int {
 // measure runs the parts one after the other, and counts the missed goals. It shows and writes the
 // result of each part before the next one begins.
 func measure(ctx context.Context, screen *terminal.Terminal, o options) (missed int, err error) {
-	parts := slices.DeleteFunc([]figures.Part{reboots.Part, scale.Part}, func(p figures.Part) bool { return o.only != "" && o.only != p.Name })
+	parts := slices.DeleteFunc([]figures.Part{reboots.Part, reboots.Foreign, scale.Part}, func(p figures.Part) bool { return o.only != "" && o.only != p.Name })
 	if len(parts) == 0 {
 		return 0, fmt.Errorf("there is no part %q: bench --help lists them", o.only)
 	}

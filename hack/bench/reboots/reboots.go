@@ -33,6 +33,7 @@ const (
 type bench struct {
 	screen *terminal.Terminal
 	fleet  *fleet.Fleet
+	nodes  int
 	result result
 }
 
@@ -40,7 +41,7 @@ type bench struct {
 var Part = figures.Part{
 	Name: "reboots", About: "a rolling reboot, one node at a time, and the agents at rest before: overhead, API requests, memory, time from D-Bus signal to condition",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
-		b := &bench{screen: screen}
+		b := &bench{screen: screen, nodes: nodes}
 		err := b.run(ctx)
 		return report(b.result), err
 	},
@@ -73,7 +74,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 
 // reboot reboots every node once, and measures the programs' memory during that time.
 func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
-	ctx, cancel := context.WithTimeout(ctx, nodes*(down+patience))
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.nodes)*(down+patience))
 	defer cancel()
 	from := time.Now()
 	if err := b.fleet.Stage(); err != nil {
