@@ -10,6 +10,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
@@ -122,6 +125,43 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(api.Status().Update(ctx, one)).To(Succeed())
 		Expect(api.Delete(ctx, two)).To(Succeed())
 		m.answers(ctx, "")
+	})
+
+	It("names the pods that no cordon helps: of a budget that cannot count, of one while none is ready, and one that never ends", func(ctx SpecContext) {
+		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
+		m.pod(ctx, "job", m.owner("ReplicaSet"))
+		failed := m.budget(ctx, "job", "job", 3)
+		failed.Status.Conditions = []metav1.Condition{{
+			Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason,
+			Message: "found no controllers for pod", LastTransitionTime: metav1.Now(),
+		}}
+		Expect(api.Status().Update(ctx, failed)).To(Succeed())
+		crashing := m.pod(ctx, "crashing", m.owner("ReplicaSet"))
+		crashing.Status.Conditions[0].Status = corev1.ConditionFalse
+		Expect(api.Status().Update(ctx, crashing)).To(Succeed())
+		none := m.budget(ctx, "crashing", "crashing", 3)
+		none.Status.DesiredHealthy, none.Status.CurrentHealthy = 0, 0
+		Expect(api.Status().Update(ctx, none)).To(Succeed())
+		m.asks(ctx, "r1")
+		m.answers(ctx, "r1, guarded crashing, guarded job")
+		Expect(m.node(ctx).Annotations[v1alpha1.AnnotationReport]).To(And(
+			ContainSubstring("its pods cannot be counted: found no controllers for pod"), ContainSubstring("allows no eviction while none of its pods is ready")))
+
+		By("a pod that a finalizer keeps long after its deletion")
+		ending := m.pod(ctx, "ending", m.owner("ReplicaSet"))
+		finalize := func(list string) {
+			Expect(api.Patch(ctx, ending, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+list+`}}`)))).To(Succeed())
+		}
+		finalize(`["example.com/never"]`)
+		Expect(api.Delete(ctx, ending)).To(Succeed())
+		DeferCleanup(finalize, "null")
+		m.answers(ctx, "r1, guarded crashing, guarded ending, guarded job")
+
+		By("none of them being cordoned for")
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.looksAgain(ctx)
+		Expect(phaseOf(m.node(ctx))).To(BeEmpty())
+		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
 	It("does not begin while a pod is in the way, and reports it to the manager, though a minute ago there was none", func(ctx SpecContext) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -95,4 +97,31 @@ var _ = It("A reboot of the host that nobody granted is recorded on the Node, an
 	m.looksAgain(ctx)
 	Expect(unexpected()).To(Equal(found), "the next process keeps it")
 	Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventUnexpectedReboot, 1))
+})
+
+var _ = It("A need without a version that comes back minutes after each boot is good for two reboots", func(ctx SpecContext) {
+	m := newMachine(ctx, patient)
+	m.rebootsByLogind(ctx)
+	m.start(ctx)
+	m.shows(ctx, needOf, Equal("False UpToDate"))
+	returns := func() {
+		GinkgoHelper()
+		Expect(m.Engine.Emit(hosttest.NeedReboot("0.0.0"))).To(Succeed())
+		m.shows(ctx, needOf, Equal("True UpdateStaged"))
+	}
+	for reboot := 1; reboot <= 2; reboot++ {
+		returns()
+		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
+		m.grant(ctx, int64(reboot), protocol.GrantActive)
+		Eventually(m.Logind.Reboots).Should(Equal(reboot))
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		m.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
+		m.upFor(20 * time.Minute)
+	}
+	returns()
+	m.shows(ctx, blockerOf, HavePrefix("UpdateNotApplied: The node was rebooted 2 times for what update-engine reports, and soon after each boot it reports that again"))
+	m.grant(ctx, 3, protocol.GrantActive)
+	m.looksAgain(ctx)
+	Expect(phaseOf(m.node(ctx))).To(Equal("2 Rebooting cordoned"))
+	Expect(m.Logind.Reboots()).To(Equal(2))
 })

@@ -92,6 +92,22 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
+	It("grants a node that is back the next reboot half an hour later", func() {
+		f := makeFleet(1)
+		name := f.nodes[0]
+		f.policy("workers")
+		f.need(name)
+		Expect(f.next()).To(Equal(name))
+		f.reboot(name)
+		f.finishes(name)
+		f.need(name)
+		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
+		Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(ContainSubstring("the next may begin 30m0s after that"))
+		Consistently(f.granted, "300ms").Should(BeEmpty())
+		f.passes(name, 31*time.Minute)
+		Expect(f.next()).To(Equal(name))
+	})
+
 	It("writes on each node how long it may be up under maxUptime, while a policy limits it", func() {
 		f := makeFleet(2)
 		maximum := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationMaxUptime] }
