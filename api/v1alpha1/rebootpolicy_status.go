@@ -132,6 +132,7 @@ type NodeCounts struct {
 	// +required
 	Unavailable int32 `json:"unavailable"`
 	// failed nodes have a failed attempt and still need the reboot, or are overdue in a granted one.
+	// A failed try of a closed budget does not count.
 	// +required
 	Failed int32 `json:"failed"`
 	// overdue nodes have needed a reboot for longer than spec.deadline.

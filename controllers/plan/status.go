@@ -29,7 +29,7 @@ func (d *Draft) count() {
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}
-		if n.NeedsReboot() && (n.failed() || n.hookRefused()) {
+		if n.NeedsReboot() && (n.failed() && !n.failedTry() || n.hookRefused()) {
 			failed[n.Name] = true
 		}
 		if d.waiting[n.Name] != nil {
