@@ -21,7 +21,7 @@ import (
 // This file has odd machines, and what other programs do to Nodes. Most of it goes on until the
 // operator has coped with it. If it does not cope, the world never settles.
 
-// copeLook is how often such a fault checks whether the operator has coped.
+// copeLook is the interval at which such a fault checks whether the operator has coped.
 const copeLook = 10 * time.Minute
 
 // budget plays the PodDisruptionBudget of the pods on a Node. It is open or closed.

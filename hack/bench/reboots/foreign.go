@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// foreignNodes are rebooted while others write each of them foreignWrites times a second.
+	// foreignNodes is the number of nodes that are rebooted, and foreignWrites how often another
+	// program writes each of them in a second.
 	foreignNodes, foreignWrites = 4, 18
-	// goalForeign is how much longer than the ideal that may take.
+	// goalForeign is the maximum ratio of the wall time to the ideal.
 	goalForeign = 1.3
 )
 
-// Foreign is the part with foreign writes.
+// Foreign is the part that reboots nodes while another program writes them.
 var Foreign = figures.Part{
 	Name: "foreign", About: "a rolling reboot while another program writes every Node all the time",
 	Run: func(ctx context.Context, screen *terminal.Terminal) (figures.Result, error) {
@@ -71,7 +72,7 @@ func (b *bench) runForeign(ctx context.Context) (written int, err error) {
 	return int(float64(written) / time.Since(from).Seconds() / foreignNodes), b.fleet.Judge(ctx)
 }
 
-// write is another program that writes a Node until ctx ends. It returns how often it did.
+// write plays another program that writes a Node until ctx ends. It returns the number of writes.
 func (b *bench) write(ctx context.Context, node string) (written int) {
 	for n := 0; pause.For(ctx, clock.RealClock{}, time.Second/foreignWrites); n++ {
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/foreign":"%d"}}}`, n))

@@ -21,8 +21,8 @@ import (
 // This file has the plays with pods whose budgets are closed, or that come back.
 
 const (
-	// heldFor is how long an inhibitor is held on a drained node, so that the judge counts the pods
-	// that came back to it.
+	// heldFor is the time for which an inhibitor is held on a drained node, so that the judge counts
+	// the pods that came back to it.
 	heldFor = 14 * time.Second
 	// longDrain is longer than drain.timeout. It is a number of whole days, so that windows stay
 	// open.
