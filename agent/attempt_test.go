@@ -226,7 +226,7 @@ var _ = Describe("The lead time of a drain", func() {
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)
-		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("Its pods are asked to leave from "))
+		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("Its pods are evicted from "))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		m.kill()
 		m.clock.Jump(50 * time.Minute)

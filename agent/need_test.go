@@ -140,7 +140,7 @@ var _ = Describe("The need for a reboot", func() {
 		m := upToDate(ctx)
 		m.upFor(119 * time.Second)
 		m.detectsABroadcast(ctx)
-		m.shows(ctx, blockerOf, HavePrefix("JustBooted: The host has just booted. It is not drained before "))
+		m.shows(ctx, blockerOf, HavePrefix("JustBooted: The host has just booted. Its drain waits until "))
 		m.upFor(2 * time.Minute)
 		m.shows(ctx, blockerOf, BeEmpty())
 	})

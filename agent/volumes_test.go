@@ -52,7 +52,7 @@ var _ = Describe("Volumes", func() {
 		isEvicted(ctx, m)
 		waits(ctx, m)
 		Expect(messageOf(corev1.NodeDrained)(m.node(ctx))).To(And(
-			ContainSubstring("does not use %s any more", volumeNameOf(m, "data")), Not(ContainSubstring(string(volumeNameOf(m, "buffer"))))))
+			ContainSubstring("for the kubelet to release %s ", volumeNameOf(m, "data")), Not(ContainSubstring(string(volumeNameOf(m, "buffer"))))))
 		m.emits(ctx, v1alpha1.EventVolumesInUse)
 
 		By("not being fooled by another volume that is let go")

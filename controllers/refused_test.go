@@ -442,7 +442,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 					keeps = "the grant is withdrawn " + written(since.Add(5*time.Minute)) + ", and the slot is given back"
 				}
 				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(
-					"node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; %s; %s",
+					"node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s; %s",
 					e.Node, written(e.At.Time), answer, keeps, fine.Message)}
 			}
 			nodes := corev1.Resource("nodes")

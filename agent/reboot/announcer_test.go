@@ -94,8 +94,8 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 		}
 	}
 	api.node.Status.VolumesInUse = []corev1.UniqueVolumeName{"disk"}
-	reconcile("Normal VolumesInUse The pods that must leave the node before a reboot have left. For at most 5m0s the reboot waits " +
-		"until the kubelet does not use disk any more (status.volumesInUse).")
+	reconcile("Normal VolumesInUse The pods that must leave the node before a reboot have left. The reboot waits at most 5m0s " +
+		"for the kubelet to release disk (status.volumesInUse).")
 	api.node.Status.VolumesInUse = []corev1.UniqueVolumeName{"disk", "other"}
 	r.Clock.(*testclock.FakeClock).Step(time.Minute) // because each write needs a change
 	patches := len(api.patches)

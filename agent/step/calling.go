@@ -80,7 +80,7 @@ func deadEnd(o Observation) (reason v1alpha1.Reason, message string, failed bool
 		return v1alpha1.ReasonRebootRefused, fmt.Sprintf("The agent gives up after %d calls. %s", o.Call.Refusals, o.Call.Message), true
 	case calls >= maxCalls && mayBeObeyed(o):
 		return v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("Logind was asked %d times to reboot the host, which still has boot ID %s. "+
-			"Where hosts keep their boot ID over a reboot, as containers do, reboots cannot be proved.", calls, o.BootID), true
+			"If hosts keep their boot ID across reboots, as containers do, a reboot cannot be confirmed.", calls, o.BootID), true
 	case why != "" && !unreadLedger(o) && !o.Now.Before(o.SeenAt.Add(rebootPatience)):
 		return v1alpha1.ReasonGrantWithdrawn, why, false
 	}

@@ -93,7 +93,7 @@ func TestNext_GivesUpPastThePointOfNoReturn(t *testing.T) {
 	}
 	refused := called(Call{Refusals: maxRefusals, RefusedAt: now.Add(-5 * time.Minute), Message: "No."})
 	unproved := "Logind was asked 3 times to reboot the host, which still has boot ID boot-2. " +
-		"Where hosts keep their boot ID over a reboot, as containers do, reboots cannot be proved."
+		"If hosts keep their boot ID across reboots, as containers do, a reboot cannot be confirmed."
 	cancelledGrant := "The agent does not reboot the host, because grant 1 is not in force: it is Cancelled."
 	withoutEntry := func(o *Observation) { o.Entry, o.Sought = nil, []Fact{FactLedger} }
 	unread := func(o *Observation) { withoutEntry(o); o.Policy = nil }

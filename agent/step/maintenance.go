@@ -170,7 +170,7 @@ func condition(kind corev1.NodeConditionType, status corev1.ConditionStatus, rea
 
 // leading returns the message about the lead time.
 func leading(until time.Time) string {
-	return fmt.Sprintf("The node is cordoned. Its pods are asked to leave from %s on (drain.leadTime).", timing.Instant(until))
+	return fmt.Sprintf("The node is cordoned. Its pods are evicted from %s on (drain.leadTime).", timing.Instant(until))
 }
 
 // waitsFor says what a running drain waits for, why it cannot list the pods, or why it is tried

@@ -186,7 +186,7 @@ func blockers(o Observation) []protocol.Blocker {
 	}
 	if o.hasJustBooted() && !o.UnderWay() {
 		all = append(all, protocol.Blocker{Reason: v1alpha1.ReasonJustBooted, Message: fmt.Sprintf(
-			"The host has just booted. It is not drained before %s: an update that is not marked as good by then would be undone.",
+			"The host has just booted. Its drain waits until %s, because an earlier reboot could undo an update that is not marked as good yet.",
 			timing.Instant(o.booted().Add(bootSettles)))})
 	}
 	if m := o.Inhibitors.Message; m != "" {

@@ -109,13 +109,13 @@ func TestBlockedBy(t *testing.T) {
 	}{
 		"none": {makeObservation(), true, ""},
 		"a host that has just booted": {
-			makeObservation(up(20*time.Second, 0), blocked), true, `{"reason":"JustBooted","message":"The host has just booted. It is not drained before ` +
-				`Sat 2026-11-21 22:01:40 UTC: an update that is not marked as good by then would be undone."},{"reason":"Inhibited","message":"Blocked by x."}`,
+			makeObservation(up(20*time.Second, 0), blocked), true, `{"reason":"JustBooted","message":"The host has just booted. Its drain waits until ` +
+				`Sat 2026-11-21 22:01:40 UTC, because an earlier reboot could undo an update that is not marked as good yet."},{"reason":"Inhibited","message":"Blocked by x."}`,
 		},
 		"which is the same at its next look": {
 			makeObservation(up(25*time.Second, 0), func(o *Observation) { o.BootedAt = now.Add(-20 * time.Second) }), true,
-			`{"reason":"JustBooted","message":"The host has just booted. It is not drained before ` +
-				`Sat 2026-11-21 22:01:40 UTC: an update that is not marked as good by then would be undone."}`,
+			`{"reason":"JustBooted","message":"The host has just booted. Its drain waits until ` +
+				`Sat 2026-11-21 22:01:40 UTC, because an earlier reboot could undo an update that is not marked as good yet."}`,
 		},
 		"and over after two minutes":         {makeObservation(up(2*time.Minute, 0)), true, ""},
 		"an inhibitor (behaviour 46)":        {makeObservation(blocked), true, `{"reason":"Inhibited","message":"Blocked by x."}`},
@@ -256,14 +256,14 @@ func TestMaintenance(t *testing.T) {
 	unread := []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node is not drained while policy workers cannot be read."+until)}
 	heldUpUntil := " The reboot waits until " + deadline + " at most; then the node is uncordoned and backs off. Blocked by x."
 	waitsForPeople := left + " The reboot waits until " + now.Add(10*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC") + " at most. People are x."
-	const disk = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
+	const disk = left + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
 	cases[[]corev1.NodeCondition]{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
 		"a short drain is not reported":     {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
 		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
 		"the lead time is, and until when it lasts": {
 			makeObservation(beingDrained, lead(7*time.Minute)), []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining",
-				"The node is cordoned. Its pods are asked to leave from "+begun.Add(7*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")+" on (drain.leadTime).")},
+				"The node is cordoned. Its pods are evicted from "+begun.Add(7*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")+" on (drain.leadTime).")},
 		},
 		"a short drain after it is not": {
 			makeObservation(beingDrained, lead(5*time.Minute-2*time.Second+1), drainIs(Drain{State: DrainRunning})), nil,

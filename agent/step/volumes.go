@@ -56,10 +56,10 @@ func volumesReported(o Observation) (text string, then time.Time) {
 	if len(volumes) == 0 {
 		return "", time.Time{}
 	}
-	text = fmt.Sprintf("%s For at most %s the reboot waits until the kubelet does not use %s any more (status.volumesInUse).",
+	text = fmt.Sprintf("%s The reboot waits at most %s for the kubelet to release %s (status.volumesInUse).",
 		left, o.Settings().Drain.VolumeDetachTimeoutOrDefault(), VolumeNames(volumes))
 	if o.Kept.Unread != "" {
-		text += " Some of these may be of pods that stay: " + o.Kept.Unread + "."
+		text += " Some may belong to pods that stay: " + o.Kept.Unread + "."
 	}
 	text = message.Shorten(message.MaxNoteBytes, text)
 	if shown := o.Condition(corev1.NodeDrained); shown.Reason == v1alpha1.EventVolumesInUse {

@@ -102,7 +102,7 @@ func TestDetached_Behaviour42(t *testing.T) {
 }
 
 func TestVolumesReported(t *testing.T) {
-	const one = left + " For at most 5m0s the reboot waits until the kubelet does not use disk any more (status.volumesInUse)."
+	const one = left + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
 	minuteAgo, latest := now.Add(-time.Minute), now.Add(-time.Minute+1)
 	for name, tc := range map[string]struct {
 		o    Observation
@@ -117,7 +117,7 @@ func TestVolumesReported(t *testing.T) {
 		},
 		"what could not be read": {
 			o:    makeObservation(hasDrained, using("disk"), unread),
-			want: one + ` Some of these may be of pods that stay: reading claim "a/b": no.`,
+			want: one + ` Some may belong to pods that stay: reading claim "a/b": no.`,
 		},
 		"what has changed, once a minute": {
 			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, minuteAgo)), want: one,

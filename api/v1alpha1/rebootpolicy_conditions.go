@@ -204,7 +204,7 @@ const (
 	ReasonResumed Reason = "Resumed"
 	// ReasonHealthy means fewer nodes than maxFailures have failed since the last success.
 	ReasonHealthy Reason = "Healthy"
-	// ReasonAgentsReady means every node that is in service has an agent that works.
+	// ReasonAgentsReady means every node in service has a working agent.
 	ReasonAgentsReady Reason = "AgentsReady"
 	// ReasonAgentsMissing means nodes have no agent that works, so it is unknown whether they need a reboot.
 	ReasonAgentsMissing Reason = "AgentsMissing"

@@ -125,7 +125,7 @@ func TestOf(t *testing.T) {
 		"no node": {policy: policy()},
 		"grants of a policy that is gone": {
 			policy: policy(), nodes: []*plan.Node{needy("a", notReady, granted("gone", 1, active, time.Hour)), needy("b", content, granted("gone", 3, active, time.Hour)), needy("c")},
-			stays: []string{"a NodeUnavailable", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; repair it first",
+			stays: []string{"a NodeUnavailable", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
 		"one after the other": {
 			policy: policy(), nodes: []*plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
@@ -136,7 +136,7 @@ func TestOf(t *testing.T) {
 		},
 		"many wait for their turn, and why is the one that is down": {
 			policy: policy(), nodes: []*plan.Node{needy("a", notReady), needy("b"), needy("c")},
-			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready: a reboot could not be proved; repair it first",
+			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
 		"what pods keep stays; where nobody has looked yet, none is supposed to": {
 			policy: waitsForPods, nodes: []*plan.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
@@ -195,13 +195,13 @@ func TestOf(t *testing.T) {
 		"hooks that nobody has answered for ten minutes keep everybody": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*plan.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
-				"are asked since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
+				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
 		"hooks after the last run that were silent for too long keep everybody": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*plan.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
-				"are asked since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
+				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
 		"the run after one that did not begin waits, and goes": {
@@ -220,7 +220,7 @@ func TestOf(t *testing.T) {
 		},
 		"what waits for a person keeps later rings waiting": {
 			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", canary, inhibited), needy("d", canary, inhibited)},
-			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: c is left (Inhibited); a paused node is not waited for",
+			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: c is not done (Inhibited); paused nodes do not count",
 		},
 		"unless a person has paused it": {
 			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
@@ -327,7 +327,7 @@ func TestOf(t *testing.T) {
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
 			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, protocol.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
-			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot",
+			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
 		},
 		"its agent is dead": {
 			policy: policy(holds("a", 7, 6*minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},

@@ -83,7 +83,7 @@ func TestReboots_Adopt(t *testing.T) {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), label("pool", "db")), needy("b", label("pool", "web"))).with(policy("other", selects("pool", "db"))),
 			granted:   []string{"b"}, seq: 1,
 		},
-		"nor where no policy does": {
+		"a node that no policy governs": {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b", label("pool", "web"))),
 			granted:   []string{"b"}, seq: 1,
 		},
@@ -98,7 +98,7 @@ func TestReboots_Adopt(t *testing.T) {
 		"what a policy gave that is not there any more": {
 			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))), adopted: a, seq: 7,
 		},
-		"not from a policy that is gone, where another one governs": {
+		"a grant of a deleted policy on a node that another policy governs": {
 			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))).with(policy("other", priority(1))),
 		},
 		"what the policy numbered itself, and the ledger that it shares has not learned": {
@@ -225,7 +225,7 @@ func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 		"one node alone does not count": {
 			hosts: []*host{over("a", far), over("b", 4), over("c", 3), needy("d")}, granted: []string{"b", "c", "d"}, seq: 7,
 		},
-		"nor one beside the nodes of a former policy": {
+		"a number far from those of a former policy's nodes": {
 			hosts: []*host{over("a", far), over("b", far+1), over("c", 2*far)}, granted: []string{"a", "b"}, seq: far + 2,
 		},
 		"a node that was another policy's, which has come so far": {

@@ -88,20 +88,20 @@ func (c *agentCount) report(selected int) *AgentsHealth {
 			Desired: int32(selected), Ready: int32(c.working), Missing: int32(len(c.missing)),
 			Nodes: slices.Clone(c.missing[:min(len(c.missing), maxNames)]),
 		},
-		Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAgentsReady, Message: "every node that is in service has an agent that works",
+		Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAgentsReady, Message: "every node in service has a working agent",
 	}
 	unknown := c.agents.Unknown
 	switch {
 	case len(c.missing) > 0:
 		r.Status, r.Reason = corev1.ConditionFalse, v1alpha1.ReasonAgentsMissing
-		r.Message = fmt.Sprintf("%d of %d nodes have no agent that works, so whether they need a reboot is not known: %s",
+		r.Message = fmt.Sprintf("%d of %d nodes have no working agent, so it is unknown whether they need a reboot: %s",
 			len(c.missing), selected, someOf(c.missing))
 		if len(c.agents.Pods) == 0 && unknown == "" {
-			r.Message += "; there is no pod of an agent at all: see whether DaemonSet reboot-operator-agent exists"
+			r.Message += "; no agent pod exists; check DaemonSet reboot-operator-agent"
 		}
 	case unknown != "":
 		r.Status, r.Reason = corev1.ConditionUnknown, v1alpha1.ReasonAgentsUnknown
-		r.Message = "every node has reported, but whether its agent still runs is not known"
+		r.Message = "every node has reported, but it is unknown whether the agents still run"
 	}
 	if unknown != "" {
 		r.Message += "; " + unknown

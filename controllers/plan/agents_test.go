@@ -37,7 +37,7 @@ func TestReboots_Agents(t *testing.T) {
 		"all work":                           {two(), pods(ready, ready), "2/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
 		"one is not Ready: it has reported":  {two(), pods(ready, down), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"one has no pod":                     {two(), &plan.Agents{Pods: map[string]plan.AgentPod{"a": ready}}, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
-		"there are none at all":              {two(), none, "0/2", []string{"a", "b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"no agent pod exists":                {two(), none, "0/2", []string{"a", "b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"one is Ready and has not reported":  {two(silent), pods(ready, ready), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"one was replaced just now":          {two(), pods(ready, pod(false, 0)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(grace)},
 		"one was replaced, and does not run": {two(), pods(ready, pod(false, -grace)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
@@ -47,10 +47,10 @@ func TestReboots_Agents(t *testing.T) {
 			two(nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -time.Second)), pods(ready, plan.AgentPod{}), "1/2", nil,
 			v1alpha1.ReasonAgentsReady, evening.Add(grace - time.Second),
 		},
-		"its node is down":         {two(notReady), pods(ready, down), "1/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
-		"its node is rebooted":     {granted, pods(down, ready), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(5 * minute)},
-		"nobody may read the pods": {two(), unread, "2/2", nil, v1alpha1.ReasonAgentsUnknown, time.Time{}},
-		"nor has a node reported":  {two(silent), unread, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"its node is down":             {two(notReady), pods(ready, down), "1/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
+		"its node is rebooted":         {granted, pods(down, ready), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(5 * minute)},
+		"nobody may read the pods":     {two(), unread, "2/2", nil, v1alpha1.ReasonAgentsUnknown, time.Time{}},
+		"pods unread, one node silent": {two(silent), unread, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -31,12 +31,12 @@ func TestLimit(t *testing.T) {
 		"100% of 5000 is as much as a ledger holds": {maxUnavailable: intstr.FromString("100%"), selected: 5000, want: 1000},
 		"0% allows none":                            {maxUnavailable: intstr.FromString("0%"), selected: 10},
 		"25% of no node allows none":                {maxUnavailable: intstr.FromString("25%")},
-		"percentage above 100":                      {maxUnavailable: intstr.FromString("101%"), selected: 10, err: `"101%" is no percentage`},
-		"negative percentage":                       {maxUnavailable: intstr.FromString("-1%"), selected: 10, err: `"-1%" is no percentage`},
-		"number as a string":                        {maxUnavailable: intstr.FromString("5"), selected: 10, err: `"5" is no percentage`},
-		"two percent signs":                         {maxUnavailable: intstr.FromString("5%%"), selected: 10, err: `"5%%" is no percentage`},
-		"fraction":                                  {maxUnavailable: intstr.FromString("2.5%"), selected: 10, err: `"2.5%" is no percentage`},
-		"nothing":                                   {maxUnavailable: intstr.FromString(""), selected: 10, err: `"" is no percentage`},
+		"percentage above 100":                      {maxUnavailable: intstr.FromString("101%"), selected: 10, err: `"101%" is not a percentage`},
+		"negative percentage":                       {maxUnavailable: intstr.FromString("-1%"), selected: 10, err: `"-1%" is not a percentage`},
+		"number as a string":                        {maxUnavailable: intstr.FromString("5"), selected: 10, err: `"5" is not a percentage`},
+		"two percent signs":                         {maxUnavailable: intstr.FromString("5%%"), selected: 10, err: `"5%%" is not a percentage`},
+		"fraction":                                  {maxUnavailable: intstr.FromString("2.5%"), selected: 10, err: `"2.5%" is not a percentage`},
+		"nothing":                                   {maxUnavailable: intstr.FromString(""), selected: 10, err: `"" is not a percentage`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestReboots_Budget(t *testing.T) {
 				newHost("b", grant(2, protocol.GrantActive), progress(2, protocol.PhaseDraining)), needy("c")),
 			nil, "a (holds a grant), b (holds a grant)",
 		},
-		"a node that is not Ready for reasons of its own (behaviour 18)": {
+		"a node NotReady without a reboot (behaviour 18)": {
 			one(policy("workers", atMost("2")), newHost("a", notReady), needy("b"), needy("c")), []string{"b"}, "a (is not Ready), b (holds a grant)",
 		},
 		"a node that somebody cordoned": {

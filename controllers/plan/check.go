@@ -63,7 +63,7 @@ var lasting = []check{
 	{v1alpha1.ReasonPaused, "the policy is not paused", policyPaused},
 	{v1alpha1.ReasonHalted, "the policy has not halted after failures", policyHalted},
 	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},
-	{v1alpha1.ReasonWindowClosed, "a window is open, or there are none", windowClosed},
+	{v1alpha1.ReasonWindowClosed, "a window is open, or the policy has none", windowClosed},
 	{v1alpha1.ReasonWindowTooShort, "the window is open long enough", windowTooShort},
 	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
 	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentReports(v1alpha1.ReasonUpdateNotApplied)},
@@ -83,7 +83,7 @@ var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(blockingPod, gateUn
 var beforeGrant = slices.Concat(lasting, []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	{v1alpha1.ReasonBackingOff, "no earlier attempt holds the node back", backingOff},
-	{v1alpha1.ReasonRingWaits, "the earlier rings of spec.rings are done, or there are none", ringWaits},
+	{v1alpha1.ReasonRingWaits, "the earlier rings are done, or the policy has none", ringWaits},
 }, ofPodsAndGates(blockingPodOrUnknown, gateUnknown))
 
 // ofPodsAndGates returns the checks of the pods on the node and of gates. A missing answer blocks a
@@ -105,7 +105,7 @@ var turn = []check{
 	{v1alpha1.ReasonDomainBusy, "no other topology domain is being rebooted", domainBusy},
 	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a slot left", budgetExhausted},
 	{v1alpha1.ReasonSpacing, "the last rebooted node has been back for long enough", spaced},
-	{v1alpha1.ReasonRunHookWaits, "the hooks of the run have approved, or there are none", runHookWaits},
+	{v1alpha1.ReasonRunHookWaits, "the hooks of the run have approved, or the policy has none", runHookWaits},
 	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
 }
 
@@ -233,12 +233,12 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 	case n.Deleting:
 		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
 	case !n.Ready:
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first")
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first")
 	case n.BootID == "":
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved")
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID, so a reboot could not be confirmed")
 	case n.OtherBoot != "":
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the agent's last report is of boot %.64q, and the kubelet reports boot %q: the agent begins nothing "+
-			"before both are the same; where this stays, set --boot-id-file of the agent", n.OtherBoot, n.BootID)
+		return blocked(v1alpha1.ReasonNodeUnavailable, "the agent's last report is for boot %.64q, but the kubelet reports boot %q; the reboot waits "+
+			"until they agree; if they never do, set --boot-id-file of the agent", n.OtherBoot, n.BootID)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"false does not pause the node": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false")))},
 		"a limit that cannot be read": {
 			one(policy("workers", atMost("many")), needy("worker-1")),
-			v1alpha1.ReasonInvalid, `policy workers: spec.concurrency.maxUnavailable: "many" is no percentage`,
+			v1alpha1.ReasonInvalid, `policy workers: spec.concurrency.maxUnavailable: "many" is not a percentage`,
 		},
 		"a window that cannot be compiled (behaviour 34)": {
 			situation{policies: []*v1alpha1.RebootPolicy{policy("workers")}, hosts: hosts(needy, "worker-1"), windowInvalid: `window "w": unknown zone`},
@@ -104,24 +104,24 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		},
 		"another node is back for less than the spacing": {
 			one(policy("workers", spacing(10*minute), lastReboot(-4*minute)), needy("worker-1")),
-			v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since Mon 2026-06-01 21:56:00 UTC, " +
-				"and the next reboot may start Mon 2026-06-01 22:06:00 UTC",
+			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since Mon 2026-06-01 21:56:00 UTC; " +
+				"the next reboot may start Mon 2026-06-01 22:06:00 UTC",
 		},
 		"another node is back for as long as the spacing": {
 			situation: one(policy("workers", spacing(10*minute), lastReboot(-10*minute)), needy("worker-1")),
 		},
 		"by the clock of a leader that was a little ahead": {
 			one(policy("workers", spacing(10*minute), lastReboot(4*minute)), needy("worker-1")),
-			v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since Mon 2026-06-01 22:04:00 UTC, " +
-				"and the next reboot may start Mon 2026-06-01 22:14:00 UTC",
+			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since Mon 2026-06-01 22:04:00 UTC; " +
+				"the next reboot may start Mon 2026-06-01 22:14:00 UTC",
 		},
 		"by the clock of a leader that was a day ahead, which nobody believes": {
 			situation: one(policy("workers", spacing(10*minute), lastReboot(24*time.Hour)), needy("worker-1")),
 		},
 		"a lost status, and another node that shows that it is back for less than the spacing": {
 			one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(-4*minute, "workers"))),
-			v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since Mon 2026-06-01 21:56:00 UTC, " +
-				"and the next reboot may start Mon 2026-06-01 22:06:00 UTC",
+			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since Mon 2026-06-01 21:56:00 UTC; " +
+				"the next reboot may start Mon 2026-06-01 22:06:00 UTC",
 		},
 		"a node that another policy has rebooted": {
 			situation: one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(-4*minute, "others"))),
@@ -129,7 +129,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"a node that is back by the clock of a leader that was half an hour ahead, which nobody believes": {
 			situation: one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(30*minute, "workers"))),
 		},
-		"another node is back, and there is no spacing": {situation: one(policy("workers", lastReboot(-minute)), needy("worker-1"))},
+		"another node is back, and the policy has no spacing": {situation: one(policy("workers", lastReboot(-minute)), needy("worker-1"))},
 		"node that cluster-autoscaler is deleting": {
 			one(policy("workers"), needy("worker-1", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule))),
 			v1alpha1.ReasonNodeUnavailable, "cluster-autoscaler is deleting the node",
@@ -143,35 +143,35 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		},
 		"node whose readiness is unknown (behaviour 18)": {
 			one(policy("workers"), needy("worker-1", notReady)),
-			v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first",
+			v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
 		"record with a number that would use up all there are": {
 			one(policy("workers"), needy("worker-1", grant(math.MaxInt64, protocol.GrantActive))),
-			v1alpha1.ReasonRecordUnreadable, "the record has number 9223372036854775807, which no policy has given; " +
+			v1alpha1.ReasonRecordUnreadable, "the record has number 9223372036854775807, which no policy has assigned; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
 		"grant of the future that is over": {
 			one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(24*time.Hour, v1alpha1.ReasonAgentSilent)))),
-			v1alpha1.ReasonRecordUnreadable, "the grant is of Tue 2026-06-02 22:00:00 UTC, more than an hour ahead; " +
+			v1alpha1.ReasonRecordUnreadable, "the grant is dated Tue 2026-06-02 22:00:00 UTC, more than an hour in the future; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
 		"progress of the future, and no grant": {
 			one(policy("workers"), needy("worker-1", progress(1, protocol.PhaseDraining, phaseAt(24*time.Hour)))),
-			v1alpha1.ReasonRecordUnreadable, "the progress is of Tue 2026-06-02 22:00:00 UTC, more than an hour ahead; " +
+			v1alpha1.ReasonRecordUnreadable, "the progress is dated Tue 2026-06-02 22:00:00 UTC, more than an hour in the future; " +
 				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
 		},
 		"kubelet that reports no boot ID (behaviour 63)": {
 			one(policy("workers"), needy("worker-1", bootID(""))),
-			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
+			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID, so a reboot could not be confirmed",
 		},
 		"kubelet that reports a boot ID longer than a ledger takes": {
 			one(policy("workers"), needy("worker-1", bootID(strings.Repeat("x", 65)))),
-			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID: a reboot could not be proved",
+			v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID, so a reboot could not be confirmed",
 		},
 		"an agent that sees another boot than the kubelet, as in a container": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`))),
-			v1alpha1.ReasonNodeUnavailable, `the agent's last report is of boot "other", and the kubelet reports boot "worker-1-boot-1": the agent begins nothing ` +
-				"before both are the same; where this stays, set --boot-id-file of the agent",
+			v1alpha1.ReasonNodeUnavailable, `the agent's last report is for boot "other", but the kubelet reports boot "worker-1-boot-1"; the reboot waits ` +
+				"until they agree; if they never do, set --boot-id-file of the agent",
 		},
 		"an agent that sees the boot of the kubelet": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, `{"bootID":"worker-1-boot-1"}`)))},
 		"an agent whose engines report no boot":      {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "{}")))},
@@ -189,7 +189,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
-		"second reason of the agent, where the first is ignored (behaviour 57)": {
+		"second reason of the agent if the first is ignored (behaviour 57)": {
 			one(policy("workers", ignoresInhibitors), needy("worker-1", agentBlocking(
 				`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
@@ -215,7 +215,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/progress: null is no record; " +
 				"the agent repairs it, or: kubectl annotate node worker-1 reboot-operator.io/progress-",
 		},
-		"grant that cannot be read is no grant, and is replaced": {
+		"unreadable grant does not count and is replaced": {
 			situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationGrant, `{"seq":-1}`))),
 		},
 		"attempt that failed a minute ago": {
@@ -345,10 +345,10 @@ func TestReboots_TimesAreInThePolicysZone(t *testing.T) {
 		schedule window.Schedule
 		want     string
 	}{
-		"of its first window":          {in("Europe/Berlin"), "no window is open; the next reboot may start Wed 2026-06-03 00:00:00 CEST"},
-		"one without an abbreviation":  {in("America/Sao_Paulo"), "no window is open; the next reboot may start Tue 2026-06-02 19:00:00 -03"},
-		"UTC, where the window has it": {in(""), "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
-		"UTC, without windows":         {window.Schedule{}, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
+		"of its first window":         {in("Europe/Berlin"), "no window is open; the next reboot may start Wed 2026-06-03 00:00:00 CEST"},
+		"one without an abbreviation": {in("America/Sao_Paulo"), "no window is open; the next reboot may start Tue 2026-06-02 19:00:00 -03"},
+		"UTC if the window has it":    {in(""), "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
+		"UTC, without windows":        {window.Schedule{}, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1")).snapshot()

@@ -40,16 +40,16 @@ func TestReboots_ControlPlane(t *testing.T) {
 			one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, notReady)),
 			nil, v1alpha1.ReasonControlPlaneGuard, "control-plane node cp-2 is not Ready",
 		},
-		"a cordoned one is no danger": {one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, cordoned)), []string{"cp-1"}, "", ""},
-		"a single one":                {one(policy("all"), needy("cp-1", cp)), []string{"cp-1"}, "", ""},
+		"a cordoned control-plane node does not block others": {one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, cordoned)), []string{"cp-1"}, "", ""},
+		"a single one": {one(policy("all"), needy("cp-1", cp)), []string{"cp-1"}, "", ""},
 		"not when another falls under another policy": {
 			one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, label("special", "yes")), needy("worker")).with(policy("special", selects("special", "yes"), priority(1))),
 			[]string{"worker"},
-			v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under all",
+			v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy all does not govern cp-2",
 		},
 		"not when another falls under none": {
 			one(policy("some", selects("some", "yes")), needy("cp-1", cp, label("some", "yes")), newHost("cp-2", cp)),
-			nil, v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; cp-2 does not fall under some",
+			nil, v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy some does not govern cp-2",
 		},
 	}
 	for name, tc := range cases {

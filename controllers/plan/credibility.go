@@ -65,11 +65,11 @@ func (n numbers) incredible(node *Node, now time.Time) (why string, until time.T
 	latest := now.Add(clockAhead)
 	switch g, p := node.Grant, node.Progress; {
 	case !n.credible(node.Seen()):
-		return fmt.Sprintf("the record has number %d, which no policy has given", node.Seen()), time.Time{}
+		return fmt.Sprintf("the record has number %d, which no policy has assigned", node.Seen()), time.Time{}
 	case g != nil && g.At.After(latest) && !node.Outstanding():
-		return fmt.Sprintf("the grant is of %s, more than an hour ahead", timing.Instant(g.At.Time)), g.At.Add(-clockAhead)
+		return fmt.Sprintf("the grant is dated %s, more than an hour in the future", timing.Instant(g.At.Time)), g.At.Add(-clockAhead)
 	case p != nil && p.At.After(latest) && node.GrantSeq() < p.Seq: // otherwise the grant's own time bounds it
-		return fmt.Sprintf("the progress is of %s, more than an hour ahead", timing.Instant(p.At.Time)), p.At.Add(-clockAhead)
+		return fmt.Sprintf("the progress is dated %s, more than an hour in the future", timing.Instant(p.At.Time)), p.At.Add(-clockAhead)
 	}
 	return "", time.Time{}
 }

@@ -308,7 +308,7 @@ func overruled(f *fleet, reason v1alpha1.Reason, node string) string {
 func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *Node) string {
 	if reason == v1alpha1.ReasonUndrainablePod {
 		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
-			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can go (spec.drain.closedBudgets)"
+			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can be drained (spec.drain.closedBudgets)"
 		}
 		return ""
 	}

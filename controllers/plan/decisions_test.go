@@ -60,7 +60,7 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut, MachineLost: true,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
-					"its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot",
+					"its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
 			}},
 		},
 		"a node under way whose progress cannot be read": {
@@ -93,14 +93,14 @@ func TestReboots_Decisions(t *testing.T) {
 				hosts:    []*host{needy("a", grant(1, active, givenBy("third")))},
 			}, nil,
 		},
-		"a node whose before-hooks are asked": {
+		"a node whose before-hooks run": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, 0))),
-			[]plan.Decision{{Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true", at the latest Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
+			[]plan.Decision{{Node: "a", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
 		},
-		"a node whose after-hooks are asked": {
+		"a node whose after-hooks run": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), newHost("a", grant(1, active, grantedAt(-time.Hour)),
 				progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
-			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting until each is "true", at the latest Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
+			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
 		},
 		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
 		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
@@ -235,7 +235,7 @@ func TestExplain(t *testing.T) {
 				needy("worker-1", cordoned, grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))).snapshot(),
 			reason: v1alpha1.ReasonGranted, reboot: plan.Wait,
 		},
-		"hooks before the drain: the answer is no, and there are no checks": {
+		"hooks before the drain: False without checks": {
 			snapshot: one(policy("workers", hooked("example.com/a"), holding(7, entry("worker-1", 7))),
 				needy("worker-1", phase(7, v1alpha1.HooksBefore, 0))).snapshot(),
 			reason: v1alpha1.ReasonWaitingForHook, reboot: plan.Wait,
@@ -273,7 +273,7 @@ func TestExplain_Ignored(t *testing.T) {
 		want   map[v1alpha1.Reason]string
 	}{
 		"nothing is": {policy("workers"), needy("worker-1"), nil, map[v1alpha1.Reason]string{
-			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
+			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or the policy has none",
 		}},
 		"an urgent policy that is paused": {policy("workers", paused(nil, ""), urgent(until, "Pause", "Windows", "Blackouts")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonPaused:       "the policy is paused; spec.urgent.all ignores that until Mon 2026-06-01 23:00:00 UTC",
@@ -289,10 +289,10 @@ func TestExplain_Ignored(t *testing.T) {
 			v1alpha1.ReasonWindowTooShort: "no window is open; the urgent request ignores that until the node is rebooted",
 		}},
 		"an urgent request in a window": {policy("workers", allowsUrgent), needy("worker-1", urgently), nil, map[v1alpha1.Reason]string{
-			v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or there are none",
+			v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or the policy has none",
 		}},
 		"a window that is about to close": {policy("workers", allowsUrgent), needy("worker-1", urgently), &window.State{Open: true, ClosesAt: evening.Add(minute)}, map[v1alpha1.Reason]string{
-			v1alpha1.ReasonWindowClosed:   "a window is open, or there are none",
+			v1alpha1.ReasonWindowClosed:   "a window is open, or the policy has none",
 			v1alpha1.ReasonWindowTooShort: "the window closes Mon 2026-06-01 22:01:00 UTC; the urgent request ignores that until the node is rebooted",
 		}},
 		"a node past its deadline": {policy("workers", deadline(time.Hour), ignoresWindows), needy("worker-1", needsSince(2*time.Hour)), closed, map[v1alpha1.Reason]string{

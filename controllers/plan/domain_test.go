@@ -18,10 +18,10 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		return policy("workers", append([]func(*v1alpha1.RebootPolicy){atMost("3"), domains("zone")}, mods...)...)
 	}
 	busy := func(label string) string {
-		return "DomainBusy: waiting for another domain: nodes with " + label + " are being rebooted, and it is one domain at a time"
+		return "DomainBusy: waiting for another domain: nodes with " + label + " are rebooting, and only one domain may reboot at a time"
 	}
 	behindB := func(why string) string {
-		return "DomainBusy: waiting for its turn: b goes first (" + why + "), once the nodes with zone=x that are being rebooted are back"
+		return "DomainBusy: waiting for its turn: b goes first (" + why + "), once the nodes with zone=x are back"
 	}
 	// moved returns a fleet with a node that came from another policy during its reboot.
 	moved := func(mods ...func(*host)) situation {
@@ -54,15 +54,15 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"and make the others wait": {
 			one(zoned(holding(1, entry("a", 1))), needy("a", underWay), needy("b", x)), nil, map[string]string{"b": busy("no label zone")},
 		},
-		"a node that is down for reasons of its own uses the limit and makes no domain busy": {
+		"a node down without a reboot uses the limit but does not make its domain busy": {
 			one(zoned(), needy("a", x), newHost("b", y, notReady)), []string{"a"}, nil,
 		},
-		"nor does one that did not come back": {
+		"a node that did not come back does not make its domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, notReady, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)))),
 			[]string{"a"},
 			nil,
 		},
-		"nor does one that went down in its drain": {
+		"a node that went down in its drain does not make its domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, notReady, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))),
 			[]string{"a"},
 			nil,
@@ -72,7 +72,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			nil,
 			map[string]string{"a": busy("zone=y")},
 		},
-		"nor does one of a policy that shares the limit": {
+		"a node of a policy that shares the limit does not make its domain busy": {
 			situation{
 				policies: []*v1alpha1.RebootPolicy{
 					policy("workers", selects("pool", "cpu"), sharing("gpu"), domains("zone")),
@@ -120,7 +120,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"one that was not rebooted since it needs it": {
 			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantFinished)), needy("b", y), needy("c", x, grant(9, protocol.GrantActive))),
 			nil,
-			map[string]string{"a": behindB("a was rebooted since it needs it"), "b": busy("zone=x")},
+			map[string]string{"a": behindB("a has been rebooted since its need began"), "b": busy("zone=x")},
 		},
 		"one whose last grant did not come to nothing": {
 			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonAgentSilent))),

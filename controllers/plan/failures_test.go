@@ -138,7 +138,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(strict(), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
-		"and a resume holds when the node is granted anew": {
+		"a resume holds when the node is granted again": {
 			one(strict(resumedAt(-minute)),
 				needy("a", grant(2, protocol.GrantActive), drainFailed(24*time.Hour))),
 			resumed,
@@ -180,7 +180,7 @@ func TestReboots_Halt(t *testing.T) {
 			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
 		},
 		"a node that failed and does not ask any more": {one(strict(), newHost("a", drainFailed(-minute))), healthy},
-		"an attempt that was cancelled is no failure": {
+		"a cancelled attempt is not a failure": {
 			one(strict(), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
 		"a node of another policy": {one(strict(), needy("a", drainFailed(-minute))).with(policy("other", priority(1))), healthy},
@@ -201,7 +201,7 @@ func TestReboots_Halt(t *testing.T) {
 		"a Node that is gone, which was past the point of no return": {
 			one(strict(holding(5, goneInReboot))), haltedByA(v1alpha1.ReasonNodeGoneInReboot),
 		},
-		"one that is registered anew": {
+		"a Node that is registered again": {
 			one(strict(holding(5, goneInReboot)), newHost("a", uid("other"))), haltedByA(v1alpha1.ReasonNodeGoneInReboot),
 		},
 		"a Node that was deleted in its reboot, by the history, and a failure": {
@@ -238,7 +238,7 @@ func TestReboots_Halt(t *testing.T) {
 		"a success in the future hides no failure": {
 			one(strict(lastReboot(time.Hour)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
-		"nor does it bring one back that is older than the success before it": {
+		"a resume does not bring back a failure older than the last success": {
 			one(strict(lastReboot(time.Hour), func(p *v1alpha1.RebootPolicy) {
 				p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: "b", Result: v1alpha1.RebootSucceeded, EndedAt: at(-minute)})
 			}), needy("a", drainFailed(-2*minute))), healthy,
@@ -264,7 +264,7 @@ func TestReboots_Halt(t *testing.T) {
 				phase(5, v1alpha1.HooksAfter, -30*minute), annotated("example.com/a", "failed: no disk"))),
 			haltedByA(v1alpha1.ReasonHookFailed),
 		},
-		"an after-hook refused after another node was back in service, though it was asked before": {
+		"an after-hook refused after another node was back in service, although it began before": {
 			one(strict(hooked("example.com/a"), holding(5, entry("a", 5)), lastReboot(-10*minute)), newHost("a", refusedAt(-5*minute)...)),
 			haltedByA(v1alpha1.ReasonHookFailed),
 		},

@@ -75,7 +75,7 @@ func gateUnknown(v view, n *Node) *Blocked {
 	}
 	for _, g := range v.gates {
 		if gate(v.Gates, g.name) == nil {
-			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been asked yet", g.name, v.name)
+			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been queried yet", g.name, v.name)
 			o.shortLived = true
 			return o
 		}
@@ -238,7 +238,7 @@ func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
 			named(r.Closed), v.instant(until), v.attempts.retryHint(n)).until(until)
 	case v.inEntry[n.Name] && !v.entryOf(n).Try:
-		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can go", named(r.Closed))
+		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can be drained", named(r.Closed))
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func blockingPodOrUnknown(v view, n *Node) *Blocked {
 	o := blockingPod(v, n)
 	if o == nil && v.pods.result(n) == nil && len(v.Policy.Spec.BlockingPods()) > 0 {
 		o = blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
-			"where this stays, see whether the agent's pod runs")
+			"if this lasts, check that the agent's pod runs")
 	}
 	return o
 }

@@ -68,7 +68,7 @@ func unreachable(name string) v1alpha1.GateStatus {
 // TestReboots_Gates checks what gates mean before a grant, and for a grant that the agent has not
 // begun.
 func TestReboots_Gates(t *testing.T) {
-	const unasked, alert, mute = "gate a of policy workers has not been asked yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
+	const unasked, alert, mute = "gate a of policy workers has not been queried yet", "gate a of policy workers: up = 0", "gate a of policy workers: no answer within 10s"
 	const unreached = v1alpha1.ReasonGateUnreachable
 	answers := func(all ...v1alpha1.GateStatus) []v1alpha1.GateStatus { return all }
 	cases := map[string]struct {
@@ -90,7 +90,7 @@ func TestReboots_Gates(t *testing.T) {
 		"one of two fires":            {"b a", answers(quiet("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
 		"one fires, which is worse than one that cannot be asked":       {"b a", answers(unreachable("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
 		"one cannot be asked, which is worse than one that was not yet": {"b a", answers(unreachable("a")), unreached, mute},
-		"an object was not asked about yet":                             {"a " + ceph, answers(quiet("a")), unreached, "gate CephCluster/ceph of policy workers has not been asked yet"},
+		"an object was not asked about yet":                             {"a " + ceph, answers(quiet("a")), unreached, "gate CephCluster/ceph of policy workers has not been queried yet"},
 		"an object is ready, too":                                       {"a " + ceph, answers(quiet("a"), quiet(ceph)), "", ""},
 		"an object is not ready": {
 			"a " + ceph, answers(quiet("a"), notReadyObject(ceph)),
@@ -102,7 +102,7 @@ func TestReboots_Gates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			gates, notAsked := gated(strings.Fields(tc.gates)...), strings.HasSuffix(tc.message, "has not been asked yet")
+			gates, notAsked := gated(strings.Fields(tc.gates)...), strings.HasSuffix(tc.message, "has not been queried yet")
 			before := one(policy("workers", gates), needy("worker-1"))
 			before.gates = tc.answer
 			p := before.plan()
@@ -319,7 +319,7 @@ func TestReboots_LooksBeforeTheWindow(t *testing.T) {
 func TestReboots_Preflight(t *testing.T) {
 	const (
 		unknown = "the node's agent has not reported yet whether pods of gates.blockingPods run on it; " +
-			"where this stays, see whether the agent's pod runs"
+			"if this lasts, check that the agent's pod runs"
 		isUnread                 = "the node's agent cannot determine which pods are in the way of a reboot: listing pods: forbidden"
 		isKept                   = "can never be drained: default/bare (unmanaged)"
 		unreachable, undrainable = v1alpha1.ReasonGateUnreachable, v1alpha1.ReasonUndrainablePod
@@ -356,16 +356,16 @@ func TestReboots_Preflight(t *testing.T) {
 		"the agent does not know": {
 			gated, replies(gated, problem), unreachable, isUnread,
 		},
-		"a pod that the policy keeps": {plain, replies(plain, bare), undrainable, isKept},
-		"a pod that the policy keeps, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, bare), undrainable, isKept},
+		"a pod that the policy keeps":                              {plain, replies(plain, bare), undrainable, isKept},
+		"a pod that the policy keeps, with drain.onTimeout Reboot": {anyway, replies(anyway, bare), undrainable, isKept},
 		"a budget that never allows anything": {
 			plain, replies(plain, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)",
 		},
-		"a budget that never allows anything, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, budget), "", ""},
+		"a budget that never allows an eviction, with drain.onTimeout Reboot": {anyway, replies(anyway, budget), "", ""},
 		"a closed budget": {plain, replies(plain, closed), "", ""},
-		"a closed budget, under a policy that waits":                          {waits, replies(waits, closed), undrainable, isClosed},
-		"a closed budget and two budgets on a pod":                            {plain, replies(plain, closed, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)"},
-		"a closed budget, where a drain that takes too long ends in a reboot": {anyway, replies(anyway, closed), "", ""},
+		"a closed budget, under a policy that waits":   {waits, replies(waits, closed), undrainable, isClosed},
+		"a closed budget and two budgets on a pod":     {plain, replies(plain, closed, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)"},
+		"a closed budget, with drain.onTimeout Reboot": {anyway, replies(anyway, closed), "", ""},
 		"a closed budget, after a try that failed": {
 			plain, both(replies(plain, closed), failedTry(1, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:01:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},

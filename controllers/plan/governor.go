@@ -183,5 +183,5 @@ func (g Governor) unread() string {
 	if len(g.Invalid) == 0 {
 		return ""
 	}
-	return "; spec.nodeSelector cannot be evaluated of " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
+	return "; spec.nodeSelector cannot be evaluated in " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
 }

@@ -29,7 +29,7 @@ func TestGovernor_Govern(t *testing.T) {
 		"no policies": {labels: db},
 		"a policy without a selector selects every node": {[]*v1alpha1.RebootPolicy{policy("all")}, nil, plan.Governance{Policy: "all"}},
 		"an empty selector selects every node too":       {[]*v1alpha1.RebootPolicy{policy("all", everything)}, nil, plan.Governance{Policy: "all"}},
-		"a node of Windows, on which no agent can run, is nobody's": {
+		"no policy governs a Windows node": {
 			[]*v1alpha1.RebootPolicy{policy("all", everything)}, map[string]string{corev1.LabelOSStable: "windows"}, plan.Governance{},
 		},
 		"nobody selects the node": {[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{}},
@@ -56,8 +56,8 @@ func TestGovernor_Govern(t *testing.T) {
 		"a policy with a selector that nobody can evaluate governs nothing, whatever its priority": {
 			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"nor is it a rival": {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"}},
-		"nor does anybody govern the nodes that it alone may mean": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{}},
+		"a policy with a broken selector conflicts with nobody":       {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"}},
+		"nobody governs nodes that only a broken selector may select": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{}},
 		"a value that no label can have is a selector that nobody can evaluate": {
 			[]*v1alpha1.RebootPolicy{policy("a", selects("pool", "b c"), priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
@@ -90,7 +90,7 @@ func TestGovernor_Govern(t *testing.T) {
 		got := plan.Ungoverned(s.Governor, s.Nodes)
 		want := []plan.Decision{{
 			Node: "worker-1", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNoPolicy,
-			Message: "no RebootPolicy selects this node; spec.nodeSelector cannot be evaluated of workers",
+			Message: "no RebootPolicy selects this node; spec.nodeSelector cannot be evaluated in workers",
 		}}
 		same(t, "decisions", want, got)
 	})

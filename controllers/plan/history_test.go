@@ -84,7 +84,7 @@ func TestPlan_History(t *testing.T) {
 			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute)))),
 			past(v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, EndedAt: at(0)}),
 		},
-		"a reboot that goes on is no history": {one(held, newHost("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))), nil},
+		"a reboot under way is not in the history": {one(held, newHost("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestPlan_HistoryIsBounded(t *testing.T) {
 		t.Errorf("%d long ones are left, %d bytes, %v", len(long), len(text), err)
 	}
 	if kept := (&plan.Plan{}).History(before, evening); len(kept) != 20 {
-		t.Errorf("%d of 20 are kept where nothing ends", len(kept))
+		t.Errorf("%d of 20 are kept if nothing ends", len(kept))
 	}
 }
 

@@ -67,7 +67,7 @@ func (t *tracker) inHookPhase(stage v1alpha1.HookStage, keys []v1alpha1.Annotati
 func (t *tracker) awaitHooks(h nodeHooks) {
 	switch {
 	case !h.begun:
-		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks begin"
+		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks start"
 		t.Stage, t.Until = h.stage, time.Time{}
 	case len(h.refused) > 0:
 		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+list(h.refused), time.Time{}
@@ -77,7 +77,7 @@ func (t *tracker) awaitHooks(h nodeHooks) {
 		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(h.deadline), list(h.waiting))
 	default:
 		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, h.deadline
-		t.Message = fmt.Sprintf("waiting until each is \"true\", at the latest %s: %s", t.f.instant(h.deadline), list(h.waiting))
+		t.Message = fmt.Sprintf("waiting for annotations to be \"true\" by %s: %s", t.f.instant(h.deadline), list(h.waiting))
 	}
 }
 
@@ -101,7 +101,7 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 		case isNo(value):
 			refused = append(refused, string(key)+": "+message.Shorten(maxAnswer, value))
 		case there:
-			waiting = append(waiting, fmt.Sprintf(`%s (is %q, which is no answer: only "true", "false" and "failed: why" are)`, key, message.Shorten(maxAnswer, value)))
+			waiting = append(waiting, fmt.Sprintf(`%s (is %q; valid answers are "true", "false" and "failed: why")`, key, message.Shorten(maxAnswer, value)))
 		default:
 			waiting = append(waiting, string(key))
 		}
@@ -143,7 +143,7 @@ func (f *fleet) runHooks() runHooks {
 		if len(before) == 0 || f.dryRun() {
 			return runHooks{}
 		}
-		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(before))}
+		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s start: %s", f.name, someOf(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
 	if is.At.Sub(f.Now) > clockAhead {
@@ -167,7 +167,7 @@ func (f *fleet) runHooks() runHooks {
 // before it begins. The hooks after the run still run, because some hooks may have done their work.
 func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	if !askedAll(r.is, keys) {
-		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s are asked: %s", f.name, someOf(keys))
+		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s start: %s", f.name, someOf(keys))
 		return r
 	}
 	waiting, refused := f.runAnswers(r.is, keys)
@@ -178,7 +178,7 @@ func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 		f.fail(&r, "hooks.runBefore", waiting, refused)
 		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("the run has not begun: %s", r.is.Message)
 	default:
-		r.waits = f.unanswered(r.is, "hooks.runBefore of policy "+f.name+" are asked", waiting)
+		r.waits = f.unanswered(r.is, "hooks.runBefore of policy "+f.name+" have been running", waiting)
 	}
 	return r
 }
@@ -190,13 +190,13 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	waiting, refused := f.runAnswers(r.is, keys)
 	switch {
 	case !askedAll(r.is, keys):
-		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s are asked: %s", f.name, someOf(keys))
+		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s start: %s", f.name, someOf(keys))
 		return r
 	case len(waiting)+len(refused) > 0 && (!deleted || f.Now.Before(r.until)):
 		if len(refused) > 0 || !f.Now.Before(r.until) {
 			f.fail(&r, "hooks.runAfter", waiting, refused)
 		}
-		r.waits = f.unanswered(r.is, "the last run is not over: hooks.runAfter of policy "+f.name+" are asked", slices.Concat(refused, waiting))
+		r.waits = f.unanswered(r.is, "the last run is not over: hooks.runAfter of policy "+f.name+" have been running", slices.Concat(refused, waiting))
 	case r.is.Reason != "" && f.Now.Before(again) && !deleted:
 		r.until = again
 		r.waits = f.runWaits("hooks of the last run failed, and the next run may begin %s: %s", f.instant(again), r.is.Message).until(again)

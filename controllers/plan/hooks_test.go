@@ -28,10 +28,10 @@ func TestReboots_AskHooks(t *testing.T) {
 		return append(options(grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseRebooting), rebooted(9*minute, 9*minute)), mods...)
 	}
 	begins := func(stage v1alpha1.HookStage) rebootStep {
-		return rebootStep{Action: plan.BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks begin", Stage: stage}
+		return rebootStep{Action: plan.BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks start", Stage: stage}
 	}
 	waitsFor := func(hook string, until time.Duration) rebootStep {
-		message := fmt.Sprintf(`waiting until each is "true", at the latest %s: %s`, timing.Instant(instantAfter(until)), hook)
+		message := fmt.Sprintf(`waiting for annotations to be "true" by %s: %s`, timing.Instant(instantAfter(until)), hook)
 		return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: message, Until: instantAfter(until)}
 	}
 	// before returns a node in the phase of hooks before the drain, and after one in the phase
@@ -49,7 +49,7 @@ func TestReboots_AskHooks(t *testing.T) {
 	answers := func(answer string) func(*host) { return annotated("example.com/a", answer) }
 	closed := before(0, cancelsGrant(v1alpha1.ReasonWindowClosed, "no window is open; none opens within a year"))
 	closed.window = &window.State{}
-	const noAnswer = `, which is no answer: only "true", "false" and "failed: why" are)`
+	const noAnswer = `; valid answers are "true", "false" and "failed: why")`
 	testReboots(t, map[string]rebootCase{
 		"before the grant is published, whatever stale answers are (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
 		"before the grant is published, waiting":                                   before(0, waitsFor("example.com/a", time.Hour)),
@@ -63,7 +63,7 @@ func TestReboots_AskHooks(t *testing.T) {
 		"before the grant is published, asked by a leader whose clock is behind that of the one that granted: counted from the grant": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, -10*minute)), now: 50 * minute, want: waitsFor("example.com/a", time.Hour),
 		},
-		"before the grant is published, and the window closes meanwhile (behaviour 35)": closed,
+		"before the grant is published, and the window closes (behaviour 35)": closed,
 		"after the settling, whatever stale answers are (behaviour 51)": {
 			policy: asks, node: back(yes, phase(5, v1alpha1.HooksBefore, 0)), now: 10 * minute, want: begins(v1alpha1.HooksAfter),
 		},
@@ -76,13 +76,13 @@ func TestReboots_AskHooks(t *testing.T) {
 		"after the settling, a late yes counts":           after(3*time.Hour, finish, yes),
 		"after the settling, one refuses": after(
 			11*minute, fails(v1alpha1.ReasonHookFailed, 10*minute, "a hook refused: example.com/a: failed: disk full"), answers("failed: disk full")),
-		"after the settling, a value that is no answer": after(11*minute, waitsFor(`example.com/a (is "TRUE"`+noAnswer, 70*minute), answers("TRUE")),
-		"after the settling, an empty value is no answer either, and nothing in time": after(70*minute, fails(v1alpha1.ReasonHookTimedOut, 70*minute,
+		"after the settling, an invalid answer": after(11*minute, waitsFor(`example.com/a (is "TRUE"`+noAnswer, 70*minute), answers("TRUE")),
+		"after the settling, an empty value until the timeout": after(70*minute, fails(v1alpha1.ReasonHookTimedOut, 70*minute,
 			`hooks have not approved by Mon 2026-06-01 23:10:00 UTC: example.com/a (is ""`+noAnswer), answers("")),
 		"a phase of an earlier grant begins again": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.Seq = 4 })), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},
-		"a phase of another policy with the same number is none": {
+		"a phase of another policy with the same number does not count": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.Policy = "others" })), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},
 		"a phase of the hooks before the reboot is not that of those after it": {
@@ -173,28 +173,28 @@ func TestPlan_RunHooks(t *testing.T) {
 		"a status without the run, and nobody waits": {
 			one(policy("workers", inProgress, runHooked), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), begins(v1alpha1.RunRunning, 8), 0,
 		},
-		"it has approved":                  {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
-		"it has approved of another run":   {one(policy("workers", runHooked, before, answered(setNoout, "6: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"it names a longer number":         {one(policy("workers", runHooked, before, answered(setNoout, "77: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"it names no run":                  {one(policy("workers", runHooked, before, answered(setNoout, "true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"it has refused an earlier run":    {one(policy("workers", runHooked, before, answered(setNoout, "6: false")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"another one is named meanwhile":   {one(policy("workers", runHooked, both, before, answered(setNoout, "7: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 8, setNoout, unsetNoout), 0},
-		"it is named no more":              {one(policy("workers", before), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
-		"the policy is paused meanwhile":   {one(policy("workers", runHooked, before, paused(nil, "")), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"the need is gone meanwhile":       {one(policy("workers", runHooked, before), newHost("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"the policy only reports now":      {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"the policy is deleted meanwhile":  {one(policy("workers", runHooked, before, deleted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"no hook is named after the run":   {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
-		"a run whose policy has halted":    {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil), halted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"a run with a node that drains":    {one(policy("workers", inProgress, runHooked, inRun(v1alpha1.RunRunning, -minute, nil), paused(nil, "")), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), is(v1alpha1.RunRunning, nil), 0},
-		"a run that waits for a slot":      {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil)), needy("worker-1"), newHost("worker-2", notReady)), is(v1alpha1.RunIdle, nil), 0},
-		"a run that waited for an hour":    {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -time.Hour, nil)), needy("worker-1"), newHost("worker-2", notReady)), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"a run that waits for spacing":     {one(policy("workers", spacing(10*minute), lastReboot(-minute), runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1")), is(v1alpha1.RunRunning, nil), 0},
-		"a run whose node has just booted": {one(policy("workers", runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1", agentBlocking(`{"reason":"JustBooted"}`))), &v1alpha1.RunHooks{Stage: v1alpha1.RunIdle, Number: 7}, 0},
-		"a hook after the run is asked":    {one(policy("workers", runHooked, after), needy("worker-1")), is(v1alpha1.RunAfter, unset), 0},
-		"it has approved of its run":       {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
-		"it is to approve a deleted one":   {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},
-		"a deleted policy waits no longer": {one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -time.Hour, unset), deleted)), nil, 0},
+		"it has approved":                        {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
+		"it has approved of another run":         {one(policy("workers", runHooked, before, answered(setNoout, "6: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it names a longer number":               {one(policy("workers", runHooked, before, answered(setNoout, "77: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it names no run":                        {one(policy("workers", runHooked, before, answered(setNoout, "true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"it has refused an earlier run":          {one(policy("workers", runHooked, before, answered(setNoout, "6: false")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"a hook is added during the stage":       {one(policy("workers", runHooked, both, before, answered(setNoout, "7: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 8, setNoout, unsetNoout), 0},
+		"it is named no more":                    {one(policy("workers", before), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
+		"the policy is paused during the stage":  {one(policy("workers", runHooked, before, paused(nil, "")), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the need ends during the stage":         {one(policy("workers", runHooked, before), newHost("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the policy only reports now":            {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the policy is deleted during the stage": {one(policy("workers", runHooked, before, deleted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"no hook is named after the run":         {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
+		"a run whose policy has halted":          {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil), halted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"a run with a node that drains":          {one(policy("workers", inProgress, runHooked, inRun(v1alpha1.RunRunning, -minute, nil), paused(nil, "")), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), is(v1alpha1.RunRunning, nil), 0},
+		"a run that waits for a slot":            {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil)), needy("worker-1"), newHost("worker-2", notReady)), is(v1alpha1.RunIdle, nil), 0},
+		"a run that waited for an hour":          {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -time.Hour, nil)), needy("worker-1"), newHost("worker-2", notReady)), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"a run that waits for spacing":           {one(policy("workers", spacing(10*minute), lastReboot(-minute), runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1")), is(v1alpha1.RunRunning, nil), 0},
+		"a run whose node has just booted":       {one(policy("workers", runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1", agentBlocking(`{"reason":"JustBooted"}`))), &v1alpha1.RunHooks{Stage: v1alpha1.RunIdle, Number: 7}, 0},
+		"a hook after the run is asked":          {one(policy("workers", runHooked, after), needy("worker-1")), is(v1alpha1.RunAfter, unset), 0},
+		"it has approved of its run":             {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
+		"it is to approve a deleted one":         {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},
+		"a deleted policy waits no longer":       {one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -time.Hour, unset), deleted)), nil, 0},
 		"a hook before the run is asked by a leader whose clock was ahead": {
 			one(policy("workers", runHooked, inRun(v1alpha1.RunBefore, 24*time.Hour, set)), needy("worker-1")), begins(v1alpha1.RunBefore, 8, set...), 0,
 		},
@@ -272,7 +272,7 @@ func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 func TestPlan_RunHooksAreNamed(t *testing.T) {
 	asked := inRun(v1alpha1.RunAfter, -minute, []v1alpha1.AnnotationKey{unsetNoout})
 	p := one(policy("workers", runHooked, asked, answered(unsetNoout, "7: failed: "+strings.Repeat("x", 1000))), newHost("worker-1")).plan()
-	want := "the last run is not over: hooks.runAfter of policy workers are asked since Mon 2026-06-01 21:59:00 UTC: waiting for example.com/noout-unset: failed: xx"
+	want := "the last run is not over: hooks.runAfter of policy workers have been running since Mon 2026-06-01 21:59:00 UTC: waiting for example.com/noout-unset: failed: xx"
 	if !strings.HasPrefix(p.RunWaits, want) || len(p.RunWaits) > 512 {
 		t.Errorf("waits for %q", p.RunWaits)
 	}

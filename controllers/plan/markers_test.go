@@ -103,12 +103,12 @@ func TestReboots_Markers(t *testing.T) {
 		"how long one may be up that waits for its turn": {
 			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []plan.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: monthOfB}},
 		},
-		"nodes that carry it already":         {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
-		"another maximum than before":         {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
-		"no maximum any more":                 {one(policy("workers"), newHost("a", upFor(monthOfA))), []plan.Markers{off("a")}},
-		"a policy that only reports":          {one(policy("workers", maxUptime, dryRun), newHost("a")), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
-		"a granted node keeps its maximum":    {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
-		"a maximum of two policies is none's": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []plan.Markers{off("a")}},
+		"nodes that carry it already":             {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
+		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"no maximum any more":                     {one(policy("workers"), newHost("a", upFor(monthOfA))), []plan.Markers{off("a")}},
+		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"a granted node keeps its maximum":        {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
+		"two policies in conflict set no maximum": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []plan.Markers{off("a")}},
 		"annotations of a grant that ended before the grace": {
 			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute)))), []plan.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
@@ -118,10 +118,10 @@ func TestReboots_Markers(t *testing.T) {
 		"annotations of a grant that was cancelled within the grace": {
 			one(policy("workers"), newHost("a", grant(1, protocol.GrantCancelled, annotation, grantedAt(-minute)))), nil,
 		},
-		"annotations where the policy has another grace": {
+		"annotations after the policy's grace changed": {
 			one(policy("workers", grace(3*minute)), newHost("a", grant(1, over, annotation, grantedAt(-3*minute)))), []plan.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
-		"annotations where the policy has no grace any more": {
+		"annotations after the policy's grace was removed": {
 			one(policy("workers", grace(0)), newHost("a", grant(1, over, annotation))), []plan.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations within the grace, of a node of two policies": {
@@ -237,7 +237,7 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 		"an administrator's true":  {newHost("a", annotated(scaleDown, "true")), []string{disrupt}, nil},
 		"an administrator's false": {newHost("a", annotated(disrupt, "false")), []string{scaleDown}, nil},
 		"under a grant":            {newHost("a", grant(1, active, withAnnotations(both...)), annotated(scaleDown, "true"), annotated(disrupt, "true")), both, both},
-		"under a grant, beside an administrator's": {
+		"under a grant, next to an administrator's": {
 			newHost("a", grant(1, active, withAnnotations(disrupt)), annotated(scaleDown, "true"), annotated(disrupt, "true")), []string{disrupt}, []string{disrupt},
 		},
 		"under a grant, and somebody changed it": {

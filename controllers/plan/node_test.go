@@ -51,7 +51,7 @@ func TestNodeOf(t *testing.T) {
 			}}},
 			plan.Node{Name: "a", Required: corev1.ConditionTrue},
 		},
-		"a corrupt grant is no permission": {
+		"a corrupt grant permits nothing": {
 			bare(annotated(v1alpha1.AnnotationGrant, `{"policy":"p","seq":1,"bootID":"b","state":"Maybe"}`)),
 			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/grant: unknown state "Maybe"`},
 		},

@@ -124,7 +124,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 	p.Spec.Priority = int32(rapid.IntRange(0, 2).Draw(t, "priority"))
 	if oneIn(t, 4, "shares") {
 		sharing(rapid.SampledFrom(somePolicies).Draw(t, "shares with"))(p)
-		if oneIn(t, 2, "no limit of its own") {
+		if oneIn(t, 2, "without its own limit") {
 			p.Spec.Concurrency.MaxUnavailable = nil
 		}
 	}

@@ -107,7 +107,7 @@ func drawRolloutAct(t *rapid.T, after time.Duration) act {
 	case 4:
 		return act{after, "somebody deletes workers", ifThere("workers", deletePolicy("workers"))}
 	case 5:
-		return act{after, "somebody makes workers anew" + what.String(), create("workers", does)}
+		return act{after, "somebody creates workers again" + what.String(), create("workers", does)}
 	}
 	return act{after, "somebody edits workers" + what.String(), onPolicy("workers", does)}
 }

@@ -62,7 +62,7 @@ func (v view) precedence(n *Node) string {
 	case ahead.overdue && !other.overdue:
 		return "it is past its deadline"
 	case !ahead.served && other.served:
-		return n.Name + " was rebooted since it needs it"
+		return n.Name + " has been rebooted since its need began"
 	}
 	return ""
 }

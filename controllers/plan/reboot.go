@@ -222,7 +222,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 		case t.Refused == "":
 			continue
 		case nodes == 0:
-			message = fmt.Sprintf("node %s holds a slot since %s, and the API server refuses what the manager writes about its reboot: %s; %s",
+			message = fmt.Sprintf("node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s",
 				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
 		default:
 			others = append(others, t.Entry.Node)

@@ -119,21 +119,21 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		return rebootCase{needs: true, node: options(active), policy: options(option), want: want}
 	}
 	notBegun := waits("granted; the agent has not begun yet", 5*minute)
-	noNeed := cancelsGrant(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
+	noNeed := cancelsGrant(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
 	ungoverned := cancelsGrant(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
 	testReboots(t, map[string]rebootCase{
-		"the node does not know of it yet":                          {needs: true, want: publish},
-		"it is the very Node that the ledger names":                 {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
-		"the node shows an older grant":                             {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
-		"the agent has five minutes":                                {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
-		"the need is withdrawn (behaviour 3)":                       {node: options(active), want: noNeed},
-		"the need is withdrawn before the grant is published":       {want: noNeed},
-		"another policy governs the node":                           {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
-		"no policy governs the node":                                under(selects("pool", "db"), ungoverned),
-		"the policy is being deleted":                               under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
-		"the policy only reports now":                               under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers only reports")),
-		"the policy is paused (behaviour 22)":                       under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
-		"the budget is used up by others since, which is no reason": shown(notBegun, cordoned),
+		"the node does not know of it yet":                            {needs: true, want: publish},
+		"it is the very Node that the ledger names":                   {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
+		"the node shows an older grant":                               {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
+		"the agent has five minutes":                                  {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
+		"the need is withdrawn (behaviour 3)":                         {node: options(active), want: noNeed},
+		"the need is withdrawn before the grant is published":         {want: noNeed},
+		"another policy governs the node":                             {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
+		"no policy governs the node":                                  under(selects("pool", "db"), ungoverned),
+		"the policy is being deleted":                                 under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
+		"the policy only reports now":                                 under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers only reports")),
+		"the policy is paused (behaviour 22)":                         under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
+		"others have used up the budget since, which does not cancel": shown(notBegun, cordoned),
 		"the agent is silent": {
 			needs: true, node: options(active), now: 5 * minute,
 			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
@@ -155,10 +155,10 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			needs: true, node: options(active), window: &window.State{Open: true, ClosesAt: evening.Add(minute)}, want: notBegun,
 		},
 		"the node is not Ready any more": shown(
-			cancelsGrant(v1alpha1.ReasonNodeUnavailable, "the node is not Ready: a reboot could not be proved; repair it first"), notReady),
+			cancelsGrant(v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first"), notReady),
 		"the agent sees another boot than the kubelet": shown(
-			cancelsGrant(v1alpha1.ReasonNodeUnavailable, `the agent's last report is of boot "other", and the kubelet reports boot "worker-1-boot-1": the agent begins `+
-				"nothing before both are the same; where this stays, set --boot-id-file of the agent"), annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`)),
+			cancelsGrant(v1alpha1.ReasonNodeUnavailable, `the agent's last report is for boot "other", but the kubelet reports boot "worker-1-boot-1"; the reboot waits `+
+				"until they agree; if they never do, set --boot-id-file of the agent"), annotated(v1alpha1.AnnotationEngines, `{"bootID":"other"}`)),
 		"the agent blocks it (behaviour 46)": shown(
 			cancelsGrant(v1alpha1.ReasonInhibited, "dpkg"), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)),
 		"locksmithd has started since (behaviour 57)": shown(
@@ -171,11 +171,11 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			needs: true, node: options(active, unreadable), now: time.Hour,
 			want: fails(v1alpha1.ReasonRebootTimedOut, time.Hour, "the progress of the reboot granted at Mon 2026-06-01 22:00:00 UTC cannot be read, and was "+
 				"not repaired in time: annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: "+
-				"check the machine and its agent; once it is proved off, deleting the Node frees the slot"),
+				"check the machine and its agent; once you are sure it is off, delete the Node to free the slot"),
 		},
 		"the agent is silent, whatever a grant of 2099 contains": {
 			needs: true, node: options(grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))),
-			want: cancelsGrant(v1alpha1.ReasonRecordUnreadable, "the grant is of Thu 2099-05-14 22:00:00 UTC, more than an hour ahead"),
+			want: cancelsGrant(v1alpha1.ReasonRecordUnreadable, "the grant is dated Thu 2099-05-14 22:00:00 UTC, more than an hour in the future"),
 		},
 		"the progress cannot be read: the agent may be anywhere": {
 			needs: true, node: options(active, unreadable), now: 59 * minute,
@@ -276,7 +276,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	lost := func(sent string, since time.Duration) rebootStep {
 		return fails(v1alpha1.ReasonRebootTimedOut, since, "the node was sent to reboot at Mon 2026-06-01 "+sent+" UTC and was not back within 30m0s; "+
-			"its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot")
+			"its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot")
 	}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
@@ -314,7 +314,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"a taint that a hook has set which runs": {
 			node: startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute)), policy: options(hooked("example.com/a")), now: 20 * minute,
 			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
-				Message: `waiting until each is "true", at the latest Mon 2026-06-01 23:10:00 UTC: example.com/a`},
+				Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:10:00 UTC: example.com/a`},
 		},
 		"a taint that stays after the hooks": {
 			node:   startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute), annotated("example.com/a", "true")),
@@ -339,10 +339,10 @@ func TestReboots_UnderWay(t *testing.T) {
 		"draining under a grant that somebody removed, and its clock is a day behind: it began after its entry": {
 			node: options(drainsSince(-24 * time.Hour)), now: minute, want: draining(35 * minute),
 		},
-		"draining with a time-out of its own": {node: drains(), policy: options(timeouts), now: 69 * minute, want: draining(70 * minute)},
+		"draining with drain.timeout set": {node: drains(), policy: options(timeouts), now: 69 * minute, want: draining(70 * minute)},
 		"cordoned, in the lead time: drain.timeout counts from its end": {
 			node: drains(), policy: options(leads(2 * minute)), now: minute,
-			want: waits("cordoned; pods are asked to leave from Mon 2026-06-01 22:02:00 UTC on", 32*minute).drains(32 * minute),
+			want: waits("cordoned; pods are evicted from Mon 2026-06-01 22:02:00 UTC on", 32*minute).drains(32 * minute),
 		},
 		"draining, by a clock that is in 2099":                          {node: options(active, drainsSince(years)), now: 35 * minute, want: hangs("22:05:00", 35*minute)},
 		"draining, by a clock that was three hours ahead, which is now": {node: options(active, drainsSince(180*minute)), now: 181 * minute, want: hangs("22:05:00", 35*minute)},
@@ -380,12 +380,12 @@ func TestReboots_UnderWay(t *testing.T) {
 		"back, and not Ready again, for too long": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), policy: options(hooked("x/y")), now: 70 * minute,
 			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node has booted, and has not been Ready for 30m0s since Mon 2026-06-01 22:40:00 UTC; its slot "+
-				"is kept: check the machine; once it is proved off, deleting the Node frees the slot"),
+				"is kept: check the machine; once you are sure it is off, delete the Node to free the slot"),
 		},
 		"back, and not Ready again and again: it should have been in service": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 33*minute)), now: 34 * minute,
 			want: fails(v1alpha1.ReasonRebootTimedOut, 34*minute, "the node has booted, and has not been Ready for 30m0s since Mon 2026-06-01 22:04:00 UTC; its slot "+
-				"is kept: check the machine; once it is proved off, deleting the Node frees the slot"),
+				"is kept: check the machine; once you are sure it is off, delete the Node to free the slot"),
 		},
 		"lost, whatever its kubelet reports since then": {
 			node:   reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute), permitted(v1alpha1.ReasonRebootTimedOut)),
@@ -394,7 +394,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"up, and its agent has reported before it is Ready": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 2*minute)), now: 4 * minute, want: booted,
 		},
-		"rebooting with a time-out of its own": {node: reboots(notReady), policy: options(timeouts), now: time.Hour, want: rebooting(2 * time.Hour)},
+		"rebooting with reboot.timeout set": {node: reboots(notReady), policy: options(timeouts), now: time.Hour, want: rebooting(2 * time.Hour)},
 		"rebooting, and somebody removed the grant": {
 			node: reboots()[1:], want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
 		},
@@ -405,8 +405,8 @@ func TestReboots_UnderWay(t *testing.T) {
 		"back, and its clock is an hour ahead: the manager notes that it is back": {node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute, want: noted},
 		"back, and its agent's clock is an hour ahead":                            {node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute, want: noted},
 		"back, and its clock is three hours behind":                               {node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted},
-		"and settles from then on, not longer":                                    {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
-		"and not shorter": {
+		"back, with a wrong clock: settles from when it was seen, not longer":     {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
+		"back, with a wrong clock: settles no shorter": {
 			node: reboots(rebooted(-170*minute, -170*minute), settles), now: 10*minute - time.Second, want: settling("22:09:00", 10*minute),
 		},
 		"back, in a maintenance by another program, which it does not wait for": {
@@ -506,7 +506,7 @@ func TestReboots_Over(t *testing.T) {
 // since which the slot is held, and the answer in one short line. An old answer does not count if
 // no write is due.
 func TestPlan_ReportsRefusedWrites(t *testing.T) {
-	const since = "holds a slot since Mon 2026-06-01 22:00:00 UTC, and the API server refuses what the manager writes about its reboot: "
+	const since = "has held a slot since Mon 2026-06-01 22:00:00 UTC, and the API server refuses the manager's writes about its reboot: "
 	const kept = "; the grant is withdrawn Mon 2026-06-01 22:05:00 UTC, and the slot is given back"
 	a, b, c := entry("a", 1), entry("b", 2), entry("c", 3)
 	for name, tc := range map[string]struct {
@@ -565,10 +565,10 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 		},
 		"then it is withdrawn":                 {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
 		"one that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
-		"hooks that cannot be asked are no reason to wait longer": {
+		"hooks that cannot start do not delay the withdrawal": {
 			policy: hooked("example.com/ok"), refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
 		},
-		"nor is a reason against the reboot": {
+		"a check that blocks does not delay the withdrawal": {
 			node: []func(*host){annotated(v1alpha1.AnnotationPaused, "true")}, refused: 5 * minute,
 			want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonNodePaused}, withdraws: true,
 		},
@@ -592,7 +592,7 @@ func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
 			node: []func(*host){shown, annotated(v1alpha1.AnnotationPaused, "true")}, refused: time.Hour,
 			want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonNodePaused},
 		},
-		"nor one whose agent may be anywhere": {
+		"a grant with unreadable progress stays": {
 			node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")}, refused: time.Hour, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 	} {
@@ -634,7 +634,7 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	p.Status.Grants, p.Status.History = nil, before.History(nil, evening)
 	want := []v1alpha1.PastReboot{{
 		Node: "a", Seq: 1, Result: v1alpha1.RebootWithdrawn, Reason: v1alpha1.ReasonNodeWriteRefused, GrantedAt: e.At, EndedAt: metav1.NewTime(evening),
-		Message: "the API server refused what the manager wrote on the Node: denied",
+		Message: "the API server refused the manager's writes to the Node: denied",
 	}}
 	same(t, "history", want, p.Status.History)
 	const leaderWasAhead = -24 * time.Hour
@@ -658,11 +658,11 @@ func TestReboots_RestsANodeAfterItsReboot(t *testing.T) {
 		after time.Duration
 		waits bool
 	}{
-		"right after its return":    {needy("a", rebootedAt(evening)), time.Minute, true},
-		"almost half an hour later": {needy("a", rebootedAt(evening)), 30*minute - 1, true},
-		"half an hour later":        {needy("a", rebootedAt(evening)), 30 * minute, false},
-		"where an annotation asks":  {needy("a", rebootedAt(evening), asks), time.Minute, false},
-		"where a label asks":        {needy("a", rebootedAt(evening), labels), time.Minute, true},
+		"right after its return":     {needy("a", rebootedAt(evening)), time.Minute, true},
+		"almost half an hour later":  {needy("a", rebootedAt(evening)), 30*minute - 1, true},
+		"half an hour later":         {needy("a", rebootedAt(evening)), 30 * minute, false},
+		"requested by an annotation": {needy("a", rebootedAt(evening), asks), time.Minute, false},
+		"requested by a label":       {needy("a", rebootedAt(evening), labels), time.Minute, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

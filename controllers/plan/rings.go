@@ -161,9 +161,9 @@ func (l left) before(other left) bool {
 // the name of the rebooting node would change it with every reboot.
 func (l left) String() string {
 	if l.rank() > 0 {
-		return "nodes of it are left"
+		return "some of its nodes are not done"
 	}
-	return fmt.Sprintf("%s is left (%s)", l.node, l.reason)
+	return fmt.Sprintf("%s is not done (%s)", l.node, l.reason)
 }
 
 func (l left) rank() int {
@@ -202,12 +202,12 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 	lost := d.f.attempts.lost(ring.Name, d.plan.Reboots)
 	switch {
 	case len(lost) > 0:
-		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted in its reboot, and none of the ring has come back since; `+
+		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
 			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
 	case first.node != "":
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; a paused node is not waited for", ring.Name, first)
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
 	case d.f.Now.Before(until):
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s, and its soak ends %s",
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s; its soak ends %s",
 			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until)).until(until)
 	}
 	return nil

@@ -33,9 +33,9 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		}
 	}
 	left := func(which string) string {
-		return "waiting for ring canary: " + which + "; a paused node is not waited for"
+		return "waiting for ring canary: " + which + "; paused nodes do not count"
 	}
-	gone := `waiting for ring canary: Node c was deleted in its reboot, and none of the ring has come back since; ` +
+	gone := `waiting for ring canary: Node c was deleted during its reboot, and no node of the ring has come back since; ` +
 		`to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`
 	paused := annotated(v1alpha1.AnnotationPaused, "true")
 	inhibited := agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)
@@ -47,26 +47,26 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		until   time.Duration
 	}{
 		"an earlier ring with nothing to do": {workers(rings()), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
-		"an earlier ring that begins now":    {workers(rings()), hosts(needy, "c d", canary), []string{"c", "d"}, left("nodes of it are left"), 0},
+		"an earlier ring that begins now":    {workers(rings()), hosts(needy, "c d", canary), []string{"c", "d"}, left("some of its nodes are not done"), 0},
 		"the ring between": {
 			workers(rings()),
 			[]*host{needy("e", label("ring", "early"))},
 			[]string{"e"},
-			"waiting for ring early: nodes of it are left; a paused node is not waited for", 0,
+			"waiting for ring early: some of its nodes are not done; paused nodes do not count", 0,
 		},
 		"an urgent request passes no ring": {
-			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("nodes of it are left"), 0,
+			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("some of its nodes are not done"), 0,
 		},
 		"a node that waits for a person is named first": {
-			workers(rings()), []*host{needy("c", canary), needy("d", canary, inhibited)}, []string{"c"}, left("d is left (Inhibited)"), 0,
+			workers(rings()), []*host{needy("c", canary), needy("d", canary, inhibited)}, []string{"c"}, left("d is not done (Inhibited)"), 0,
 		},
 		"a node whose gate is being asked for the first time": {
-			workers(rings(), gated("burn")), []*host{needy("c", canary)}, nil, left("nodes of it are left"), 0,
+			workers(rings(), gated("burn")), []*host{needy("c", canary)}, nil, left("some of its nodes are not done"), 0,
 		},
 		"a node that has just booted": {
-			workers(rings()), []*host{needy("c", canary, agentBlocking(`{"reason":"JustBooted"}`))}, nil, left("nodes of it are left"), 0,
+			workers(rings()), []*host{needy("c", canary, agentBlocking(`{"reason":"JustBooted"}`))}, nil, left("some of its nodes are not done"), 0,
 		},
-		"a node that is down": {workers(rings()), []*host{needy("c", canary, notReady)}, nil, left("c is left (NodeUnavailable)"), 0},
+		"a node that is down": {workers(rings()), []*host{needy("c", canary, notReady)}, nil, left("c is not done (NodeUnavailable)"), 0},
 		"a node that a person has paused is not waited for": {
 			workers(rings()), []*host{needy("c", canary, paused, inhibited)}, []string{"worker-1"}, "", 0,
 		},
@@ -79,7 +79,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"a machine that is being rebooted": {
 			workers(rings(), holding(9, entry("c", 9))),
 			[]*host{newHost("c", canary, grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))},
-			nil, left("nodes of it are left"), 0,
+			nil, left("some of its nodes are not done"), 0,
 		},
 		"the last of the ring is back, without a soak": {
 			workers(rings(), holding(9, entry("c", 9))),
@@ -91,7 +91,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			workers(hour),
 			[]*host{newHost("c", canary, back(10*minute)), newHost("d", canary, back(20*minute))},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:50:00 UTC, and its soak ends Mon 2026-06-01 22:50:00 UTC", 50 * minute,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:50:00 UTC; its soak ends Mon 2026-06-01 22:50:00 UTC", 50 * minute,
 		},
 		"the soak is over":                {workers(hour), []*host{newHost("c", canary, back(time.Hour))}, []string{"worker-1"}, "", 0},
 		"a paused node does not soak":     {workers(hour), []*host{newHost("c", canary, paused, back(minute))}, []string{"worker-1"}, "", 0},
@@ -100,12 +100,12 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			workers(hour, past("c", 20*minute)),
 			[]*host{newHost("c", canary)},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:40:00 UTC, and its soak ends Mon 2026-06-01 22:40:00 UTC", 40 * minute,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:40:00 UTC; its soak ends Mon 2026-06-01 22:40:00 UTC", 40 * minute,
 		},
 		"a node that goes down in its soak": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -150*minute))},
-			nil, left("c is left (NodeUnavailable)"), 0,
+			nil, left("c is not done (NodeUnavailable)"), 0,
 		},
 		"a node that goes down later": {
 			workers(hour),
@@ -113,22 +113,22 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]string{"worker-1"},
 			"", 0,
 		},
-		"a node that goes down again while its soak goes on, which has begun anew": {
+		"a node that goes down again during a restarted soak": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))},
-			nil, left("c is left (NodeUnavailable)"), 0,
+			nil, left("c is not done (NodeUnavailable)"), 0,
 		},
 		"and is Ready again": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC, and its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
 		"the soak begins again once the node is Ready again": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(50*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC, and its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
+			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
 		"a reboot in a future that nobody believes": {
 			workers(hour), []*host{newHost("c", canary, back(-1000*time.Hour))}, []string{"worker-1"}, "", 0,
@@ -151,10 +151,10 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 		"and has resumed":                                   {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(-minute)), nil, []string{"worker-1"}, "", 0},
 		"and has resumed by a leader whose clock was ahead": {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(26*time.Hour)), nil, nil, gone, 0},
 		"a Node of a later ring":                            {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
-		"the limit of the ring":                             {workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("nodes of it are left"), 0},
-		"half of the ring":                                  {workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("nodes of it are left"), 0},
+		"the limit of the ring":                             {workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("some of its nodes are not done"), 0},
+		"half of the ring":                                  {workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("some of its nodes are not done"), 0},
 		"a limit that cannot be read": {
-			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.rings, maxUnavailable of ring canary: "many" is no percentage`, 0,
+			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.rings, maxUnavailable of ring canary: "many" is not a percentage`, 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

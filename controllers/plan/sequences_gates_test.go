@@ -17,7 +17,7 @@ func gates() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), gated("errors"))},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2", slow(4*minute), needsSince(4*time.Hour)), needy("worker-3")},
 			script: []act{
-				{minute, "the gate is asked, and is clear", gatesAnswer("workers", quiet("errors"))},
+				{minute, "the gate is queried, and is clear", gatesAnswer("workers", quiet("errors"))},
 				{2 * minute, "the gate fires", gatesAnswer("workers", firing("errors"))},
 				{20 * minute, "Prometheus is down", gatesAnswer("workers", unreachable("errors"))},
 				{40 * minute, "the gate is clear again", gatesAnswer("workers", quiet("errors"))},
@@ -25,7 +25,7 @@ func gates() map[string]sequence {
 		},
 		"object-gate": {
 			about: "Ceph has to be healthy before each reboot. It is not at first; once it is, worker-1 goes, and Ceph recovers from that for " +
-				"half an hour, in which worker-2 waits. The object cannot be read for a while, which is no yes.",
+				"half an hour, in which worker-2 waits. The object cannot be read for a while, which does not approve.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", gatedByObject)},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2")},
 			script: []act{

@@ -59,7 +59,7 @@ func limits() map[string]sequence {
 				hosts(needy, "gpu-1 gpu-2 gpu-3 gpu-4", label("pool", "gpu"), drains(5*minute))),
 			script: []act{
 				{minute, "an administrator makes policy gpu share the limit of workers", edits("gpu", sharing("workers"))},
-				{25 * minute, "an administrator gives policy gpu a limit of its own, 2", edits("gpu", atMost("2"))},
+				{25 * minute, "an administrator gives policy gpu its own limit, 2", edits("gpu", atMost("2"))},
 			},
 		},
 		"shared-limit-deleted": {
@@ -100,7 +100,7 @@ func limits() map[string]sequence {
 		},
 		"nodes-deleted-in-their-reboots": {
 			about: "An update breaks machines, and a health check deletes the Node of each that is down for 5 minutes, long before reboot.timeout. Two are two " +
-				"failures, and the policy halts. worker-3 is deleted while it drains, which is none. An administrator resumes the policy.",
+				"failures, and the policy halts. worker-3 is deleted while it drains, which does not count as a failure. An administrator resumes the policy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1", isLost, needsSince(5*time.Hour)), needy("worker-3", drains(10*minute), needsSince(4*time.Hour)), needy("worker-2", isLost), needy("worker-4"), newHost("worker-5"),
@@ -177,7 +177,7 @@ func limits() map[string]sequence {
 			lasts: 3 * time.Hour,
 		},
 		"hooks-of-a-run-fail": {
-			about: "A hook before the run refuses; the ones after it are asked, and a quarter of an hour later those before the next run. They are " +
+			about: "A hook before the run refuses; the ones after it run, and a quarter of an hour later those before the next run. They are " +
 				"silent for an hour. The hook after that run refuses, and is silent for an hour, until somebody answers for it.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
 			hosts:    hosts(needy, "worker-1 worker-2"),
@@ -239,7 +239,7 @@ func limits() map[string]sequence {
 			),
 		},
 		"unavailable-node-uses-budget": {
-			about:    "worker-3 is not Ready for reasons of its own, and uses the budget up until it is fixed (behaviour 18).",
+			about:    "worker-3 is not Ready without a reboot, and uses up the budget until it is fixed (behaviour 18).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3", notReady)),
 			script:   []act{{10 * minute, "somebody repairs worker-3", setReady("worker-3", corev1.ConditionTrue)}},
@@ -309,7 +309,7 @@ func owners() map[string]sequence {
 		},
 		"hooks-of-two-policies": {
 			about: "The same, but policy new asks the very hook that old has asked, and that has approved for old: the phase is not new's, " +
-				"so the approval does not count, and the hook is asked again (behaviour 51).",
+				"so the approval does not count, and the hook runs again (behaviour 51).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
 				policy("new", selects("pool", "new"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
@@ -363,7 +363,7 @@ func clocks() map[string]sequence {
 	return map[string]sequence{
 		"window-closing-in-between": {
 			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: cancelled " +
-				"until the next night. worker-4 asks when there is no time left for a reboot (behaviours 35, 36).",
+				"until the next night. worker-4 asks when too little time is left for a reboot (behaviours 35, 36).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), opens("nightly", "22:00", time.Hour), drainTimeout(2*time.Hour))},
 			hosts: []*host{
 				needy("worker-1", drains(minute)), newHost("worker-2", slow(270*time.Second)), needy("worker-3", drains(70*minute), needsSince(3*time.Hour)),

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write testdata/*.golden anew")
+	update = flag.Bool("update", false, "rewrite testdata/*.golden")
 	seed   = flag.Uint64("seed", 0, "the one seed to play the sequences with; 0: some fixed ones and some fresh ones")
 	fresh  = flag.Int("fresh", 100, "how many fresh seeds to play the sequences with")
 )
@@ -88,6 +88,6 @@ func golden(t *testing.T, name, got string) {
 		t.Fatalf("%v; -update writes it", err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got); -update writes it anew:\n%s", file, diff)
+		t.Errorf("%s (-want +got); -update rewrites it:\n%s", file, diff)
 	}
 }

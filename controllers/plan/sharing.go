@@ -177,8 +177,8 @@ func (l *limited) otherLedger(policy string) *Blocked {
 	if !l.elsewhere {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonBudgetExhausted, "waiting for its turn: reboots that policy %s was granted in the ledger of policy %s have to end "+
-		"before spec.concurrency counts as it is now", policy, l.ledger)
+	return blocked(v1alpha1.ReasonBudgetExhausted, "waiting for its turn: spec.concurrency.shared changed, and reboots of policy %s "+
+		"still count against the limit of policy %s", policy, l.ledger)
 }
 
 // of names the policies whose nodes the limit counts together, or returns "" if there is only one.

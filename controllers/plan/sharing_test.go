@@ -43,7 +43,7 @@ func TestShared_Limit(t *testing.T) {
 		return want{granted, ledger, 1, 1, v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policies gpu, workers together may be unavailable at once"}
 	}
 	elsewhere := func(ledger string) string {
-		return "waiting for its turn: reboots that policy gpu was granted in the ledger of policy " + ledger + " have to end before spec.concurrency counts as it is now"
+		return "waiting for its turn: spec.concurrency.shared changed, and reboots of policy gpu still count against the limit of policy " + ledger
 	}
 	invalid := func(with string) want {
 		return want{nil, "", 1, 1, v1alpha1.ReasonInvalid, "policy gpu: spec.concurrency.shared: policy workers shares the limit of policy " + with + " itself; name a policy that does not"}
@@ -57,7 +57,7 @@ func TestShared_Limit(t *testing.T) {
 		"the other one has granted":                     {one(gpu(), all...).with(workers(holding(1, entry("cpu-1", 1)))), full("workers")},
 		"the other one has granted a node that is gone": {one(gpu(), gpus...).with(workers(holding(1, entry("cpu-3", 1)))), full("workers")},
 		"a node of the other one is cordoned":           {one(gpu(), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned))...).with(workers()), full("workers")},
-		"a limit of its own": {
+		"a policy with its own limit": {
 			one(gpu(atMost("1"), sharing("workers")), gpus...).with(workers(atMost("2"))), want{
 				[]string{"gpu-1"}, "workers", 1, 2, v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policy gpu may be unavailable at once",
 			},

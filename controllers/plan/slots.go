@@ -23,7 +23,7 @@ func Limit(maxUnavailable intstr.IntOrString, selected int) (int32, error) {
 	}
 	percent, err := strconv.Atoi(strings.TrimSuffix(maxUnavailable.StrVal, "%"))
 	if err != nil || !strings.HasSuffix(maxUnavailable.StrVal, "%") || percent < 0 || percent > 100 {
-		return 0, fmt.Errorf("%q is no percentage", maxUnavailable.StrVal)
+		return 0, fmt.Errorf("%q is not a percentage", maxUnavailable.StrVal)
 	}
 	if percent == 0 || selected == 0 {
 		return 0, nil
@@ -216,7 +216,7 @@ func spaced(v view, _ *Node) *Blocked {
 	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: a node is back in service since %s, and the next reboot may start %s",
+	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since %s; the next reboot may start %s",
 		v.instant(v.slots.lastBack), v.instant(until)).until(until)
 }
 
@@ -319,11 +319,11 @@ func domainBusy(v view, n *Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
 	if len(others) > 0 {
-		return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are being rebooted, and it is one domain at a time",
+		return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are rebooting, and only one domain may reboot at a time",
 			domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
 	}
 	if why := v.precedence(n); why != "" {
-		return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s that are being rebooted are back",
+		return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s are back",
 			v.ahead.Name, why, domainLabel(v.Policy.Spec.TopologyKey(), own))
 	}
 	return nil
@@ -352,7 +352,7 @@ func controlPlaneGuard(v view, n *Node) *Blocked {
 		case !other.Ready:
 			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
 		case g.Policy != v.name:
-			return blocked(v1alpha1.ReasonPolicyConflict, "all control-plane nodes must fall under one policy; %s does not fall under %s", other.Name, v.name)
+			return blocked(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", v.name, other.Name)
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (s *share) stalled() string {
 	for i, name := range s.heldBy {
 		uses[i] = name + " (" + s.used[name] + ")"
 	}
-	return fmt.Sprintf("%s; that is used up by %s: %s", strings.TrimPrefix(s.full, forItsTurn), someOf(uses), s.remedy())
+	return fmt.Sprintf("%s; the limit is used up by %s: %s", strings.TrimPrefix(s.full, forItsTurn), someOf(uses), s.remedy())
 }
 
 // remedy returns the advice and the command for the first of the nodes that use up the share.

@@ -50,7 +50,7 @@ func TestPlan_NamesNodesThatUseUpTheLimit(t *testing.T) {
 			"1",
 			[]*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))},
 			[]string{"c"},
-			"at most 1 of the nodes may be unavailable at once; that is used up by c (is cordoned): " +
+			"at most 1 of the nodes may be unavailable at once; the limit is used up by c (is cordoned): " +
 				"if nobody needs the cordon any more, run: kubectl uncordon c", 0,
 		},
 		"a cordon of unknown age": {

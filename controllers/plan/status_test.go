@@ -140,10 +140,10 @@ func TestReboots_Next(t *testing.T) {
 		"the blackout ends": {
 			one(policy("workers"), needy("a")).in(window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
 		},
-		"hooks are asked, and a person is told": {
+		"hooks run, and a person is told": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(4 * minute),
 		},
-		"hooks are asked, and a person has been told": {
+		"hooks run, and a person has been told": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -6*minute))), in(time.Hour),
 		},
 		"the pause ends":                    {one(policy("workers", paused(until(time.Hour), ""))), in(time.Hour)},

@@ -88,7 +88,7 @@ func (t *tracker) noteRefusal() {
 // unpublished says why a grant was withdrawn before the node showed it. A new leader does not know
 // the API server's answer.
 func (t *tracker) unpublished() string {
-	why := "the API server refused what the manager wrote on the Node"
+	why := "the API server refused the manager's writes to the Node"
 	if answer := t.f.Refused[t.Entry.Node].text(); answer != "" {
 		why += ": " + answer
 	}
@@ -143,19 +143,19 @@ func (t *tracker) withdrawal() *Blocked {
 	n, e := t.Node, t.Entry
 	switch g := t.f.Governor.Govern(n); {
 	case e.WithdrawnAt != nil:
-		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn the grant or had lost it, so no agent begins under it", t.f.name)
+		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", t.f.name)
 	case t.f.Policy.DeletionTimestamp != nil:
 		return blocked(v1alpha1.ReasonCancelled, "policy %s is being deleted", t.f.name)
 	case n.BootID != e.BootID:
 		return blocked(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
 	case !n.NeedsReboot():
-		return blocked(v1alpha1.ReasonCancelled, "the node does not ask for a reboot any more")
+		return blocked(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
 	case g.Policy != t.f.name && len(g.Rivals) > 0:
 		return blocked(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != t.f.name:
 		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
 	case n.Shows(e.Seq) && n.Grant.At.Sub(t.f.Now) > clockAhead:
-		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is of %s, more than an hour ahead", t.f.instant(n.Grant.At.Time))
+		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", t.f.instant(n.Grant.At.Time))
 	case t.f.dryRun():
 		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
 	}
@@ -171,7 +171,7 @@ func (t *tracker) awaitDrain() {
 	began := t.began(startTimeout)
 	t.Entry, t.Message = protocol.NoteReboot(t.Node.Record, t.Entry, began), "draining"
 	if lead > 0 {
-		t.Message = "cordoned; pods are asked to leave from " + t.f.instant(began.Add(lead)) + " on"
+		t.Message = "cordoned; pods are evicted from " + t.f.instant(began.Add(lead)) + " on"
 	}
 	t.DrainUntil = began.Add(timeout)
 	t.overdue(t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
@@ -187,7 +187,7 @@ func (t *tracker) awaitRepair() {
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, granted)
 	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
-			"its agent; once it is proved off, deleting the Node frees the slot", t.f.instant(granted), t.Node.Unreadable))
+			"its agent; once you are sure it is off, delete the Node to free the slot", t.f.instant(granted), t.Node.Unreadable))
 }
 
 // awaitBoot handles a node past the point of no return. Only a new boot ID ends the reboot;
@@ -212,10 +212,10 @@ func (t *tracker) awaitBoot() {
 	}
 	if down := t.downAgain(sent); booted && !down.IsZero() {
 		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node has booted, and has not been Ready for %s since %s; its slot is "+
-			"kept: check the machine; once it is proved off, deleting the Node frees the slot", timeout, t.f.instant(down)))
+			"kept: check the machine; once you are sure it is off, delete the Node to free the slot", timeout, t.f.instant(down)))
 		return
 	}
-	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: check the machine; once it is proved off, deleting the Node frees the slot"
+	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot"
 	switch {
 	case booted && n.Ready:
 		reason, late = v1alpha1.ReasonAgentSilent, "is Ready again, but its agent has not reported within %s; its slot is kept until it does: look at the agent's pod on this node"

@@ -120,8 +120,8 @@ func windowTooShort(v view, n *Node) *Blocked {
 	if closes.IsZero() || v.held(n) || v.ignores(n, v1alpha1.UrgentIgnoresWindows) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonWindowTooShort, "no reboot is begun so shortly before the end: the window closes %s, "+
-		"and status.history shows how long a drain and a reboot take", v.instant(closes))
+	return blocked(v1alpha1.ReasonWindowTooShort, "the window closes %s, too soon for another reboot; "+
+		"status.history shows how long a drain and a reboot take", v.instant(closes))
 }
 
 // DueAt returns the node's deadline. It returns zero if the node needs no reboot, the policy has no

@@ -108,7 +108,7 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 			same(t, "deadlines", &tc.want, one(policy("workers", deadline(4*day)), tc.hosts...).plan().Deadlines)
 		})
 	}
-	t.Run("without a deadline there is no such condition", func(t *testing.T) {
+	t.Run("no condition without a deadline", func(t *testing.T) {
 		if p := one(policy("workers"), needy("a", needsSince(99*day))).plan(); p.Deadlines != nil {
 			t.Errorf("got %+v", p.Deadlines)
 		}
@@ -156,19 +156,19 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 		message string
 		next    time.Time
 	}{
-		"no window is open":                  {window: closed, node: late},
-		"what is left of a window":           {window: ends, node: late},
-		"not where the policy only reports":  {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
-		"not a blackout":                     {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
-		"not a blackout that it ends in":     {nil, frozen, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(time.Hour)},
-		"after a blackout, not before it":    {nil, frozen, []func(*host){needsSince(day - 3*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; this node may start Tue 2026-06-02 01:00:00 UTC, at its deadline, or later", in(2 * time.Hour)},
-		"after a blackout and an opening":    {nil, frozen, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(2 * time.Hour)},
-		"not before it ends":                 {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
-		"the window opens before it ends":    {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
-		"not a pause":                        {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
-		"not the pause of the node":          {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
-		"not the limit":                      {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
-		"not where the beginning is unknown": {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"no window is open":                       {window: closed, node: late},
+		"what is left of a window":                {window: ends, node: late},
+		"not if the policy only reports":          {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a blackout":                          {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
+		"not a blackout that it ends in":          {nil, frozen, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(time.Hour)},
+		"after a blackout, not before it":         {nil, frozen, []func(*host){needsSince(day - 3*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; this node may start Tue 2026-06-02 01:00:00 UTC, at its deadline, or later", in(2 * time.Hour)},
+		"after a blackout and an opening":         {nil, frozen, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(2 * time.Hour)},
+		"not before it ends":                      {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
+		"the window opens before it ends":         {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a pause":                             {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
+		"not the pause of the node":               {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
+		"not the limit":                           {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
+		"not if the start of the need is unknown": {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy == nil {
@@ -239,8 +239,8 @@ func TestReboots_WindowTooShort(t *testing.T) {
 			p := s.plan()
 			got := refusals(p)
 			closes := evening.Add(tc.left).UTC().Format("Mon 2006-01-02 15:04:05 UTC")
-			want := map[string]string{"a": "WindowTooShort: no reboot is begun so shortly before the end: the window closes " + closes +
-				", and status.history shows how long a drain and a reboot take"}
+			want := map[string]string{"a": "WindowTooShort: the window closes " + closes +
+				", too soon for another reboot; status.history shows how long a drain and a reboot take"}
 			if !tc.short {
 				want = nil
 			}

@@ -83,8 +83,8 @@ func TestLines(t *testing.T) {
 		"overdue": {policies(Policy("w", Holds("n1", 7, 3*time.Hour))), []corev1.Node{
 			needy(Granted("w", 7, 3*time.Hour), Progressed(7, protocol.PhaseRebooting, 2*time.Hour), NotReady, permitted(corev1.ConditionTrue, v1alpha1.ReasonRebootTimedOut, "")),
 		}},
-		"write-refused": {policies(Policy("w", Holds("n1", 7, time.Minute), WriteRefused("node n1 holds a slot since Mon 2026-11-16 11:59:00 UTC, and the "+
-			"API server refuses what the manager writes about its reboot: denied"))), []corev1.Node{needy()}},
+		"write-refused": {policies(Policy("w", Holds("n1", 7, time.Minute), WriteRefused("node n1 has held a slot since Mon 2026-11-16 11:59:00 UTC, and the "+
+			"API server refuses the manager's writes about its reboot: denied"))), []corev1.Node{needy()}},
 		"conflict":   {policies(Policy("w"), rival), []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonPolicyConflict, ""))}},
 		"no-policy":  {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
 		"no-need":    {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},

@@ -107,8 +107,8 @@ func TestLines(t *testing.T) {
 	rival := Policy("rival")
 	rival.Spec.NodeSelector = nil // every node
 	tie := fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{Node("n0", "workers"), Node("n1", "workers", Needs(time.Hour))}, Now)
-	refused := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Holds("n1", 1, time.Minute), WriteRefused("node n1 holds a slot since "+
-		"Mon 2026-11-16 12:00:00 UTC, and the API server refuses what the manager writes about its reboot: denied; 1 of at most 1 reboots in progress"))},
+	refused := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Holds("n1", 1, time.Minute), WriteRefused("node n1 has held a slot since "+
+		"Mon 2026-11-16 12:00:00 UTC, and the API server refuses the manager's writes about its reboot: denied; 1 of at most 1 reboots in progress"))},
 		[]corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	asked := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Hooks = &v1alpha1.Hooks{RunAfter: []v1alpha1.AnnotationKey{"example.com/noout-unset"}}

@@ -182,6 +182,6 @@ func AgentsMissing(nodes ...string) func(*v1alpha1.RebootPolicy) {
 			Summary: fmt.Sprintf("1/%d", missing+1), Desired: missing + 1, Ready: 1, Missing: missing, Nodes: nodes,
 		}
 		reports(v1alpha1.ConditionAgentsReady, metav1.ConditionFalse, v1alpha1.ReasonAgentsMissing, fmt.Sprintf(
-			"%d of %d nodes have no agent that works, so whether they need a reboot is not known: %s", missing, missing+1, strings.Join(nodes, ", ")))(p)
+			"%d of %d nodes have no working agent, so it is unknown whether they need a reboot: %s", missing, missing+1, strings.Join(nodes, ", ")))(p)
 	}
 }
