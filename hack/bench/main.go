@@ -37,7 +37,7 @@ func run() int {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries register their flags in flag.CommandLine
 	flags.StringVar(&o.only, "only", "", "Run this part alone: reboots, foreign or scale.")
 	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
-	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 where a goal is missed.")
+	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 if a goal is missed.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return fleet.ExitFailed
 	}

@@ -71,7 +71,7 @@ func Table(path, heading string) ([][]string, error) {
 		}
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("%s: there is no table under %q", path, heading)
+		return nil, fmt.Errorf("%s has no table under %q", path, heading)
 	}
 	return rows, nil
 }

@@ -50,7 +50,7 @@ func ParseEngines(list string) ([]Engine, error) {
 	for name := range strings.SplitSeq(list, ",") {
 		i := slices.IndexFunc(all, func(e Engine) bool { return e.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no engine %q to simulate: there are %s", name, strings.Join(EngineNames(), ", "))
+			return nil, fmt.Errorf("engine %q cannot be simulated; choose from %s", name, strings.Join(EngineNames(), ", "))
 		}
 		named = append(named, all[i])
 	}

@@ -42,7 +42,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 		name string
 		run  func() error
 	}{
-		{fmt.Sprintf("%d nodes, each with a D-Bus of its own", o.Nodes), func() error { return f.startHosts(ctx, o) }},
+		{fmt.Sprintf("%d nodes, each with its own D-Bus", o.Nodes), func() error { return f.startHosts(ctx, o) }},
 		{"manifests and the workload", func() error { return f.apply(ctx, o) }},
 		{fmt.Sprintf("%d managers, %d agents", managers, o.Nodes), func() error { return f.awaitPrograms(ctx) }},
 		{"every pod runs, every agent reports", func() error { return f.awaitRest(ctx) }},

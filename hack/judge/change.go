@@ -93,7 +93,7 @@ const (
 	Release      Rule = "an entry leaves its ledger when its node is in no attempt"
 	Governs      Rule = "a policy grants to nodes that it governs"
 	Unavailable  Rule = "no grant where other nodes use up the limit"
-	Domain       Rule = "no grant beside those of another domain"
+	Domain       Rule = "no grant while another domain holds grants"
 	ControlPlane Rule = "never two control-plane nodes disrupted"
 	Fence        Rule = "a grant is for one boot of one machine"
 	Granted      Rule = "nothing is rebooted but under a grant"

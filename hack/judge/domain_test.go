@@ -26,17 +26,17 @@ func TestTake_Domain(t *testing.T) {
 		s.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"x/y"}}
 	})
 	histories{
-		"of one zone":                             {[]func(*story){zones("x", "x"), late, both}, nil},
-		"of two zones":                            {[]func(*story){zones("x", "y"), late, both}, []Rule{Domain}},
-		"one after the other":                     {[]func(*story){zones("x", "y"), late, reboot("a", 1), reboot("b", 2)}, nil},
-		"one without a zone":                      {[]func(*story){zones("x", "x"), changes("b", func(n *corev1.Node) { n.Labels = nil }), late, both}, []Rule{Domain}},
-		"of two zones, and no rule":               {[]func(*story){zones("x", "y"), limitIs(intstr.FromInt32(2)), late, both}, nil},
-		"moved to another zone a moment ago":      {[]func(*story){zones("x", "x"), late, label("b", "zone", "y"), both}, nil},
-		"moved to another zone under its grant":   {[]func(*story){zones("x", "x"), late, both, label("b", "zone", "y")}, nil},
-		"beside a Node that is another by now":    {[]func(*story){zones("x", "y"), late, grant("a", 1), deleted("a"), grant("b", 2)}, nil},
-		"beside a reboot that may be lost":        {[]func(*story){zones("x", "y"), grant("a", 1), passes(30 * time.Minute), grant("b", 2)}, nil},
-		"beside a reboot that is not lost":        {[]func(*story){zones("x", "y"), grant("a", 1), passes(10 * time.Minute), grant("b", 2)}, []Rule{Domain}},
-		"beside one whose hooks may have refused": {[]func(*story){zones("x", "y"), hooks, late, grant("a", 1), grant("b", 2)}, nil},
+		"of one zone":                                    {[]func(*story){zones("x", "x"), late, both}, nil},
+		"of two zones":                                   {[]func(*story){zones("x", "y"), late, both}, []Rule{Domain}},
+		"one after the other":                            {[]func(*story){zones("x", "y"), late, reboot("a", 1), reboot("b", 2)}, nil},
+		"one without a zone":                             {[]func(*story){zones("x", "x"), changes("b", func(n *corev1.Node) { n.Labels = nil }), late, both}, []Rule{Domain}},
+		"of two zones, and no rule":                      {[]func(*story){zones("x", "y"), limitIs(intstr.FromInt32(2)), late, both}, nil},
+		"moved to another zone a moment ago":             {[]func(*story){zones("x", "x"), late, label("b", "zone", "y"), both}, nil},
+		"moved to another zone under its grant":          {[]func(*story){zones("x", "x"), late, both, label("b", "zone", "y")}, nil},
+		"after the Node of the other grant was replaced": {[]func(*story){zones("x", "y"), late, grant("a", 1), deleted("a"), grant("b", 2)}, nil},
+		"while the other reboot may be lost":             {[]func(*story){zones("x", "y"), grant("a", 1), passes(30 * time.Minute), grant("b", 2)}, nil},
+		"while the other reboot is not lost":             {[]func(*story){zones("x", "y"), grant("a", 1), passes(10 * time.Minute), grant("b", 2)}, []Rule{Domain}},
+		"while hooks may have refused the other reboot":  {[]func(*story){zones("x", "y"), hooks, late, grant("a", 1), grant("b", 2)}, nil},
 	}.check(t)
 }
 

@@ -130,9 +130,9 @@ func (j *Judge) rebooted(r Change) {
 	case !committed || deleted && r.At.After(until):
 		j.report(Granted, "%s is rebooted and ends boot %s, which no record of a grant names", r.Name, r.Boot)
 	case asked > requests:
-		j.report(Need, "%s is rebooted for the %d. time for one request", r.Name, asked)
+		j.report(Need, "%s is rebooted %d times for one request", r.Name, asked)
 	case !j.staged[r.Name] && !requested && !deleted:
-		j.report(Need, "%s is rebooted and needs no reboot", r.Name)
+		j.report(Need, "%s is rebooted without a need", r.Name)
 	case j.returned[r.Name] >= vain:
 		j.report(Need, "%s is rebooted although its need has come back after %d reboots", r.Name, j.returned[r.Name])
 	}

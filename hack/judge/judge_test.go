@@ -433,7 +433,7 @@ func TestTake(t *testing.T) {
 			hour, ignores(late), needing("a"), passes(30 * time.Minute), grant("a", 1), carries("a", 1), drains("a", 1), commits("a", 1), joins("a", "again"), finishes("a", 1),
 			released("a"), passes(day - time.Minute), grant("a", 2),
 		}, []Rule{Window}},
-		"a need that began anew a moment ago": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), needing("a"), grant("a", 1)}, nil},
+		"a need that began again a moment ago": {[]func(*story){hour, ignores(late), passes(2 * time.Hour), needing("a"), passes(day), needing("a"), grant("a", 1)}, nil},
 	})
 	staged := host("a", Staged)
 	maps.Copy(cases, histories{
@@ -456,7 +456,7 @@ func TestTake(t *testing.T) {
 				s.policy(manager, func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].NodeUID = "another" })
 			}, drains("a", 1)}, []Rule{Ledger},
 		},
-		"a policy that is made anew has a limit":                   {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
+		"a policy that is created again has a limit":               {[]func(*story){policyGone, policyAnew, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"a ledger adopts a grant after the window":                 {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 1, "a")}, nil},
 		"a ledger has another number than the node after a window": {[]func(*story){window("00:00", time.Hour, "UTC"), carries("a", 1), passes(2 * time.Hour), ledger("a", 2, "a")}, []Rule{Window}},
 	})
@@ -466,7 +466,7 @@ func TestTake(t *testing.T) {
 		"half of two is one":               {[]func(*story){percent("50%"), grant("a", 1), drains("a", 1)}, nil},
 		"half of two is no more than one":  {[]func(*story){percent("50%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, []Rule{Unavailable, Limit}},
 		"all of two is two":                {[]func(*story){percent("100%"), grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
-		"0% is none":                       {[]func(*story){percent("0%"), grant("a", 1), drains("a", 1)}, []Rule{Unavailable, Limit}},
+		"0% allows no nodes":               {[]func(*story){percent("0%"), grant("a", 1), drains("a", 1)}, []Rule{Unavailable, Limit}},
 		"a node that another policy has":   {[]func(*story){labelled("a", "q"), labelled("b", "q"), percent("100%"), passes(time.Hour), another, passes(time.Hour), grant("a", 1), drains("a", 1)}, []Rule{Governs, Unavailable, Limit}},
 		"a count of nodes that is not old": {[]func(*story){labelled("a", "q"), percent("100%"), another, grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2)}, nil},
 		"a limit that is lowered before a grant": {
@@ -494,8 +494,8 @@ func TestTake(t *testing.T) {
 				s.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
 			}), budgeted(), on("a", "1"), pods("True", "2"), passes(time.Minute), reboot("a", 1)}, nil,
 		},
-		"a pod that goes with its machine":        {[]func(*story){budgeted(), pods("True", "1", "2"), goes("1", Machine)}, nil},
-		"an eviction after one that was nobody's": {[]func(*story){budgeted(), pods("True", "1", "2", "3", "4"), goes("1", Machine), budgeted("2"), goes("2", "")}, nil},
+		"a pod that goes with its machine":                  {[]func(*story){budgeted(), pods("True", "1", "2"), goes("1", Machine)}, nil},
+		"an eviction after a pod was lost with its machine": {[]func(*story){budgeted(), pods("True", "1", "2", "3", "4"), goes("1", Machine), budgeted("2"), goes("2", "")}, nil},
 	})
 	cases.check(t)
 }

@@ -147,7 +147,7 @@ func (j *Judge) room(r Change, p *policy, held, granted map[string]bool) {
 	before := slices.Sorted(maps.Keys(held))
 	maps.Copy(held, granted)
 	if most := highest(p.limits, j.index, r.At, j.ago(stale)); len(held) > max(most, len(before)) {
-		j.report(Unavailable, "policy %s grants %v beside %v, and %d may be unavailable", r.Name, slices.Sorted(maps.Keys(granted)), before, most)
+		j.report(Unavailable, "policy %s grants %v in addition to %v, but only %d may be unavailable", r.Name, slices.Sorted(maps.Keys(granted)), before, most)
 	}
 }
 

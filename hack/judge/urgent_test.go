@@ -61,7 +61,7 @@ func TestTake_Urgent(t *testing.T) {
 		"a request, outside the windows in a blackout":        {[]func(*story){closed, frozen, allow, requestsUrgently("a"), a}, nil},
 		"a request that ignores windows alone, in a blackout": {[]func(*story){frozen, allows(windows), requestsUrgently("a"), a}, []Rule{Window}},
 		"a request that ignores windows alone, outside them":  {[]func(*story){closed, allows(windows), requestsUrgently("a"), a}, nil},
-		"a request where the policy has no field":             {[]func(*story){closed, requestsUrgently("a"), a}, []Rule{Window}},
+		"a request under a policy without the field":          {[]func(*story){closed, requestsUrgently("a"), a}, []Rule{Window}},
 		"a request that is not urgent":                        {[]func(*story){closed, allow, asksFor("a"), a}, []Rule{Window}},
 		"the request of another node":                         {[]func(*story){closed, allow, requestsUrgently("b"), a}, []Rule{Window}},
 		"a request in a pause":                                {[]func(*story){paused, allow, requestsUrgently("a"), a}, []Rule{Window}},

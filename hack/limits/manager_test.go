@@ -56,13 +56,13 @@ var managerPhases = []managerPhase{
 		s.policy()
 		s.hangs(request(http.MethodPatch, "/nodes/"), s.start)
 	}},
-	{name: "hooks are asked", reach: func(s *site) {
+	{name: "hooks run", reach: func(s *site) {
 		s.needy()
 		s.start()
 		s.policy(func(spec *v1alpha1.RebootPolicySpec) {
 			spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}}
 		})
-		until(s.t, "the label by which hooks are asked", func() bool {
+		until(s.t, "the label that starts hooks", func() bool {
 			node := &corev1.Node{}
 			must(s.t, api.Get(s.t.Context(), client.ObjectKey{Name: s.name}, node))
 			return node.Labels[v1alpha1.LabelBeforeReboot] != ""

@@ -126,7 +126,7 @@ var kinds = slices.Sorted(maps.Keys(strikes))
 // were too rare.
 func (f *Figures) lacks(floor, often int) (lacks []string) {
 	if f.Seeds < floor {
-		lacks = append(lacks, fmt.Sprintf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or a machine with nothing beside it", f.Seeds, floor))
+		lacks = append(lacks, fmt.Sprintf("%d seeds, want at least %d: give it more time (SECONDS_AT_MOST) or run it on an idle machine", f.Seeds, floor))
 	}
 	for _, kind := range append(faults, kinds...) {
 		if n := f.Counts[string(kind)]; n < often {
