@@ -37,7 +37,7 @@ the reboot, and this writes nothing.`,
 func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
-		return "", fmt.Errorf("%w; the agent ends its drain when it reads that: %s shows more", err, s.command("kubectl reboot explain %s", n.Name))
+		return "", fmt.Errorf("%w; the agent ends its drain when it reads this; for more, run: %s", err, s.command("kubectl reboot explain %s", n.Name))
 	}
 	boot := n.Status.NodeInfo.BootID
 	switch phase := phaseOf(r, boot); {

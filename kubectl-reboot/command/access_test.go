@@ -88,7 +88,7 @@ var _ = Describe("Rights", Ordered, func() {
 	It("of a viewer are enough to look, and to look only", func() {
 		viewer := as("viewer", "reboot-operator-fleet-viewer")
 		try(viewer, looks(), true, "")
-		try(viewer, acts(), false, "reboot-operator-fleet-operator lets you act")
+		try(viewer, acts(), false, "reboot-operator-fleet-operator also writing")
 		stdout, _, _ := run([]string{"status"}, viewer)
 		Expect(stdout).NotTo(ContainSubstring("whether a manager runs"))
 	})
@@ -100,7 +100,7 @@ var _ = Describe("Rights", Ordered, func() {
 		Expect(api.Create(context.Background(), role)).To(Succeed())
 		stdout, stderr, err := run([]string{"status"}, as("no-leases", role.Name))
 		Expect(err).NotTo(HaveOccurred(), stderr)
-		Expect(stdout).To(HavePrefix("! whether a manager runs is not known: you may not list Lease reboot-operator-manager; ClusterRole reboot-operator-fleet-viewer lets you\n\n"))
+		Expect(stdout).To(HavePrefix("! whether a manager runs is not known: you may not list Lease reboot-operator-manager; ClusterRole reboot-operator-fleet-viewer allows it\n\n"))
 	})
 
 	It("of an operator are enough for every command", func() {
@@ -116,7 +116,7 @@ var _ = Describe("Rights", Ordered, func() {
 		Expect(api.Create(context.Background(), nodes)).To(Succeed())
 		user, asks := as("nodes-only", nodes.Name), newPool(1, paused)
 		request := []string{"request", asks.nodes[0], "--reason=why"}
-		try(user, [][]string{append(request, "--wait", "--timeout=5s")}, false, "reboot-operator-fleet-viewer lets you look")
+		try(user, [][]string{append(request, "--wait", "--timeout=5s")}, false, "reboot-operator-fleet-viewer allows reading")
 		Expect(node(asks.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 		try(user, [][]string{request}, true, "")
 	})
@@ -124,12 +124,12 @@ var _ = Describe("Rights", Ordered, func() {
 	It("of a user whose token has expired are none, and the sentence names what to do", func() {
 		path := kubeconfig(clientcmdapi.AuthInfo{Token: "expired"})
 		expired := func(c *call) { c.kubeconfig = path }
-		try(expired, append(looks()[:5], acts()...), false, "Unauthorized; the API server does not accept your credentials, or no longer: log in to the cluster again")
+		try(expired, append(looks()[:5], acts()...), false, "Unauthorized; the API server does not accept your credentials: log in to the cluster again")
 	})
 
 	It("of a user without a role are enough for nothing, and the sentence names the role that is missing", func() {
 		nobody := as("nobody", "")
-		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer lets you look")
+		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer allows reading")
 		try(nobody, acts(), false, "is forbidden")
 		try(nobody, [][]string{{"convert", "kured"}}, false, "reboot-operator-doctor lets you list them")
 		try(nobody, [][]string{{"doctor"}}, false, "ClusterRole reboot-operator-doctor gives the rights for all checks")

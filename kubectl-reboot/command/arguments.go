@@ -68,7 +68,7 @@ func bare(kinds []string, names ...string) []string {
 
 func existing(policies []v1alpha1.RebootPolicy) string {
 	if len(policies) == 0 {
-		return "; there is none at all"
+		return "; the cluster has none"
 	}
 	return "; there are: " + message.List(policies, len(policies), func(p v1alpha1.RebootPolicy) string { return p.Name })
 }
@@ -111,7 +111,7 @@ func findBare(ctx context.Context, c client.Client, name string) (client.Object,
 	case policyErr == nil:
 		return policy, nil
 	}
-	return nil, fmt.Errorf("there is no node and no policy %q", name)
+	return nil, fmt.Errorf("found neither a node nor a policy %q", name)
 }
 
 func get(ctx context.Context, c client.Client, object client.Object, name string) (client.Object, error) {

@@ -59,7 +59,7 @@ func noPolicies(ctx context.Context, c client.Client) error {
 	case err != nil:
 		return fmt.Errorf("listing policies: %w", err)
 	case len(policies.Items) > 0:
-		return errors.New("nothing is removed while there are policies" + existing(policies.Items) +
+		return errors.New("nothing is removed while policies exist" + existing(policies.Items) +
 			". Remove them first, while the operator runs: it ends granted reboots. " + howToRemove(policies.Items))
 	}
 	return nil

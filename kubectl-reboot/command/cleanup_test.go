@@ -86,7 +86,7 @@ var _ = Describe("cleanup", Serial, func() {
 
 	It("writes nothing while there is a policy", func() {
 		p := newPool(1, paused)
-		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while there are policies"), ContainSubstring(p.policy), ContainSubstring("make undeploy removes them")))
+		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while policies exist"), ContainSubstring(p.policy), ContainSubstring("make undeploy removes them")))
 		for key, want := range map[string]string{
 			"meta.helm.sh/release-name":      "helm uninstall x --namespace",
 			"argocd.argoproj.io/tracking-id": "remove them from Application x",

@@ -164,7 +164,7 @@ func readManager(ctx context.Context, c client.Client) fleet.Manager {
 	var leases coordinationv1.LeaseList
 	err := c.List(ctx, &leases, client.MatchingFields{metav1.ObjectNameField: fleet.ManagerLease})
 	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("you may not list Lease %s; ClusterRole reboot-operator-fleet-viewer lets you", fleet.ManagerLease)
+		err = fmt.Errorf("you may not list Lease %s; ClusterRole reboot-operator-fleet-viewer allows it", fleet.ManagerLease)
 	}
 	return fleet.ManagerOf(leases.Items, err)
 }

@@ -32,7 +32,7 @@ var _ = Describe("convert kured", func() {
 
 		_, stderr, err := run([]string{"convert", "kured"})
 		Expect(err).To(HaveOccurred())
-		Expect(stderr).To(HavePrefix("error: there is no DaemonSet; "))
+		Expect(stderr).To(HavePrefix("error: found no DaemonSet; "))
 
 		daemonSets, err := kured.DaemonSets(manifest)
 		Expect(err).NotTo(HaveOccurred())

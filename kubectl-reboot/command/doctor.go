@@ -119,7 +119,7 @@ func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {
-			is.Unread[doctor.Rights] = fmt.Errorf("asking what the ServiceAccounts may do: %w", err)
+			is.Unread[doctor.Rights] = fmt.Errorf("checking the permissions of the ServiceAccounts: %w", err)
 			return
 		}
 		if !review.Status.Allowed {
@@ -151,14 +151,14 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 	asked := s.Clock.Now()
 	version, err := d.ServerVersion()
 	if err != nil {
-		return fmt.Errorf("asking the API server for its version: %w", err)
+		return fmt.Errorf("reading the version of the API server: %w", err)
 	}
 	digits := func(text string) int {
 		n, _ := strconv.Atoi(strings.TrimRight(text, "+")) // 0 if unknown
 		return n
 	}
 	if is.Major, is.Minor = digits(version.Major), digits(version.Minor); is.Major == 0 {
-		is.Unread[doctor.Version] = fmt.Errorf("the API server calls itself %q.%q", version.Major, version.Minor)
+		is.Unread[doctor.Version] = fmt.Errorf("the API server has version %q.%q", version.Major, version.Minor)
 	}
 	if served.IsZero() {
 		is.Unread[doctor.Clocks] = errors.New("the API server's answer has no date to compare with")

@@ -73,7 +73,7 @@ var _ = Describe("doctor", Serial, func() {
 		}
 		Expect(by[doctor.Operators]).To(HaveExactElements(HaveField("Command", "kubectl delete daemonset -n default kured")))
 		Expect(by[doctor.Manager]).To(ContainElement(HaveField("Message", ContainSubstring("no replica of the manager is Ready (Deployment default/manager)"))))
-		Expect(by[doctor.Agents]).To(HaveExactElements(HaveField("Message", ContainSubstring("there is no DaemonSet of the agents"))))
+		Expect(by[doctor.Agents]).To(HaveExactElements(HaveField("Message", ContainSubstring("the DaemonSet of the agents is missing"))))
 		Expect(by[doctor.Rights]).To(HaveExactElements(HaveField("Message", And(
 			HavePrefix("ServiceAccount default/nobody may not: "), ContainSubstring("update rebootpolicies/status"), ContainSubstring("grant noderecords")))))
 		Expect(by[doctor.Budgets]).To(ContainElement(HaveField("Message", HavePrefix("PodDisruptionBudget default/kured requires all of its 1 pod"))))

@@ -72,7 +72,7 @@ var _ = Describe("A command for many", func() {
 			p.nodes[1] + " request cancelled (firmware)\nnode/" + p.nodes[2] + " no reboot was requested\n"))
 		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 		Expect(node(p.nodes[1]).Labels).NotTo(HaveKey(v1alpha1.LabelRebootRequested))
-		Expect(fails("request", "--cancel", p.nodes[0], "--reason=why")).To(HavePrefix("error: --cancel takes requests back"))
+		Expect(fails("request", "--cancel", p.nodes[0], "--reason=why")).To(HavePrefix("error: --cancel removes requests"))
 
 		busy := newPool(1)
 		ok("request", busy.nodes[0], "--reason=why")
@@ -92,7 +92,7 @@ var _ = Describe("A command for many", func() {
 				}
 			}))
 			Expect(err).To(HaveOccurred())
-			Expect(stderr).To(MatchRegexp(`^error: writing node ` + p.nodes[0] + `: .*context canceled\nerror: interrupted: 3 of 4 are left as they were\n$`))
+			Expect(stderr).To(MatchRegexp(`^error: writing node ` + p.nodes[0] + `: .*context canceled\nerror: interrupted: 3 of 4 are unchanged\n$`))
 		}
 	})
 
@@ -122,7 +122,7 @@ var _ = Describe("request", func() {
 		stdout, stderr, err := run([]string{"request", "--all", "--reason=why", "--yes"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
-		Expect(stderr).To(Equal("error: writing node " + p.nodes[1] + ": the node runs Windows, on which agents cannot run: the operator leaves it alone\n"))
+		Expect(stderr).To(Equal("error: writing node " + p.nodes[1] + ": the node runs Windows, on which agents cannot run, so the operator ignores it\n"))
 		Expect(node(p.nodes[1]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 	})
 })
@@ -319,7 +319,7 @@ var _ = Describe("abort", func() {
 
 		By("leaving a cordon whose owner is not known")
 		p.annotates(name, v1alpha1.AnnotationProgress, "{")
-		Expect(fails("abort", name)).To(And(ContainSubstring("the agent ends its drain when it reads that: "), ContainSubstring("kubectl reboot explain "+name)))
+		Expect(fails("abort", name)).To(And(ContainSubstring("the agent ends its drain when it reads this"), ContainSubstring("kubectl reboot explain "+name)))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
 

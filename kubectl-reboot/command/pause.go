@@ -278,5 +278,5 @@ func (r resumption) unwritten() string {
 	if r.reason == "" {
 		return ""
 	}
-	return ", without the reason: only the end of a halt has one"
+	return ", without the reason, which is only stored at the end of a halt"
 }

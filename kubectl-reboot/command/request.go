@@ -29,7 +29,7 @@ their turn like any other; the agent takes the annotation away after one confirm
 With --urgent they go before the others, and windows and blackouts do not count for them, where their policy has
 spec.urgent.requested. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.
 
---cancel takes requests back, also one by label. A node that waits for nothing else then needs no reboot. One whose drain has
+--cancel removes requests, also one by label. A node that waits for nothing else then needs no reboot. One whose drain has
 begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 		Example: `  kubectl reboot request n4 n5 --reason="firmware update"
   kubectl reboot request -l pool=blue --reason="firmware update" --wait
@@ -41,14 +41,14 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case cancel && (urgent || reason != ""):
-				return errors.New("--cancel takes requests back: leave out --reason and --urgent")
+				return errors.New("--cancel removes requests: leave out --reason and --urgent")
 			case cancel:
 				w.question = "This takes back the requests of %s. Go on?"
 				return w.each(cmd.Context(), args, findNode, byKind(w.cancelRequest, nil))
 			case strings.TrimSpace(reason) == "":
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
 			case strings.EqualFold(reason, "false"): // in the annotation, this value means that no reboot is requested
-				return fmt.Errorf("--reason %q asks for no reboot: give the reason in other words", reason)
+				return fmt.Errorf("--reason %q would not request a reboot: give the reason in other words", reason)
 			case strings.HasPrefix(reason, v1alpha1.UrgentPrefix):
 				return fmt.Errorf("--reason begins with %s, which makes a request urgent: use --urgent, or give the reason in other words", v1alpha1.UrgentPrefix)
 			}
@@ -57,7 +57,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 			}
 			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) {
 				if plan.NodeOf(n).Windows {
-					return "", errors.New("the node runs Windows, on which agents cannot run: the operator leaves it alone")
+					return "", errors.New("the node runs Windows, on which agents cannot run, so the operator ignores it")
 				}
 				if why, there := v1alpha1.RequestIn(n.Annotations); there {
 					return fmt.Sprintf("reboot already requested (%s)", why), nil

@@ -148,9 +148,9 @@ func (s *Session) explained(err error) error {
 	case !errors.As(err, &status):
 		return err
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w; the API server does not accept your credentials, or no longer: log in to the cluster again", err)
+		return fmt.Errorf("%w; the API server does not accept your credentials: log in to the cluster again", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; %s", err, cmp.Or(s.rights, "ClusterRole reboot-operator-fleet-viewer lets you look, reboot-operator-fleet-operator lets you act"))
+		return fmt.Errorf("%w; %s", err, cmp.Or(s.rights, "ClusterRole reboot-operator-fleet-viewer allows reading, and reboot-operator-fleet-operator also writing"))
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err) && status.Status().Details.Group == v1alpha1.GroupVersion.Group:
 		return fmt.Errorf("%w: this cluster has no RebootPolicies, reboot-operator is not installed", err)
 	}

@@ -134,7 +134,7 @@ var _ = Describe("explain and status", func() {
 		for _, screen := range [][]string{{"status"}, {"explain", p.nodes[0]}, {"forecast", p.policy}, {"windows", p.policy}, {"history"}, {"report"}} {
 			Eventually(func() string { return ok(screen...) }).Should(HavePrefix("! no manager has run since "), screen[0])
 		}
-		Expect(explained(p.nodes[0]).Advice.Text).To(Equal("start the manager: nothing goes on without one"))
+		Expect(explained(p.nodes[0]).Advice.Text).To(Equal("start the manager: nothing happens without one"))
 		Expect(ok("forecast", p.policy)).To(ContainSubstring("The completion time is unknown. No manager runs"))
 		var drawn output
 		watch(&drawn, terminal.Live(&drawn, terminal.Theme{}, func() (int, int) { return 500, 50 }), func(*http.Request) {}, p.policy)
@@ -324,7 +324,7 @@ var _ = Describe("status --watch", func() {
 		}()
 		Eventually(out.String).Should(ContainSubstring("paused\n"))
 		line.Cut()
-		Eventually(out.String).Should(ContainSubstring("this may be old, the API server cannot be watched: "))
+		Eventually(out.String).Should(ContainSubstring("this may be outdated, the API server cannot be watched: "))
 		line.Restore()
 		ok("resume", p.policy)
 		Eventually(out.String).Should(ContainSubstring("always open\n"))

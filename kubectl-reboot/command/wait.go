@@ -87,7 +87,7 @@ func notInService(object *corev1.Node, n *plan.Node) string {
 func (w *waitOptions) mayRead(ctx context.Context, c client.Client) error {
 	for _, list := range []client.ObjectList{&v1alpha1.RebootPolicyList{}, &corev1.NodeList{}} {
 		if err := c.List(ctx, list, client.Limit(1)); err != nil {
-			return fmt.Errorf("nothing was written, as --wait cannot read how far all is: %w", err)
+			return fmt.Errorf("nothing was written, because --wait cannot read the progress: %w", err)
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func forEach(ctx context.Context, many int, do func(i int) error) []error {
 	var errs []error
 	for i := range many {
 		if ctx.Err() != nil {
-			return append(errs, fmt.Errorf("interrupted: %d of %d are left as they were", many-i, many))
+			return append(errs, fmt.Errorf("interrupted: %d of %d are unchanged", many-i, many))
 		}
 		errs = append(errs, do(i))
 	}

@@ -83,7 +83,7 @@ var _ = Describe("request", func() {
 		Expect(fails("request", p.nodes[0])).To(Equal("error: --reason is missing: it is shown wherever the request is reported\n"))
 		Expect(fails("request")).To(HavePrefix("error: request requires at least one node, -l or --all: kubectl reboot request (NODE... | -l SELECTOR | --all) (--reason WHY | --cancel)"))
 		Expect(fails("request", p.nodes[0], "--reason=urgent: why")).To(HavePrefix("error: --reason begins with urgent:, which makes a request urgent: use --urgent, "))
-		Expect(fails("request", p.nodes[0], "--reason=false")).To(Equal("error: --reason \"false\" asks for no reboot: give the reason in other words\n"))
+		Expect(fails("request", p.nodes[0], "--reason=false")).To(Equal("error: --reason \"false\" would not request a reboot: give the reason in other words\n"))
 		stdout, stderr, err := run([]string{"request", "nowhere", p.nodes[0], "nobody", "--reason=why"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\n"))
@@ -182,7 +182,7 @@ var _ = Describe("pause and resume", func() {
 		DeferCleanup(func() { Expect(api.Delete(context.Background(), twin)).To(Succeed()) })
 		Expect(fails("pause", p.policy)).
 			To(Equal("error: there are a node and a policy \"" + p.policy + "\": use node/" + p.policy + " or rbp/" + p.policy + "\n"))
-		Expect(fails("pause", "nowhere")).To(Equal("error: there is no node and no policy \"nowhere\"\n"))
+		Expect(fails("pause", "nowhere")).To(Equal("error: found neither a node nor a policy \"nowhere\"\n"))
 		Expect(fails("pause", "pod/x")).To(Equal("error: \"pod/x\" is neither node/NAME nor rbp/NAME\n"))
 		Expect(ok("pause", "node/"+p.policy)).To(Equal("node/" + p.policy + " paused\n"))
 		Expect(ok("pause", "rebootpolicy/"+p.policy)).To(HavePrefix("rebootpolicy.reboot-operator.io/" + p.policy + " paused"))
@@ -200,7 +200,7 @@ var _ = Describe("pause and resume", func() {
 
 	It("report where a reason is written nowhere", func() {
 		p := newPool(1, paused)
-		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed: no longer paused (test), without the reason: only the end of a halt has one\n"))
+		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed: no longer paused (test), without the reason, which is only stored at the end of a halt\n"))
 	})
 
 	It("end the pause or the halt, never both unasked", func() {

@@ -193,7 +193,7 @@ func TestOf_ALastGrantThatIsNotReleased(t *testing.T) {
 	policy := Policy("w", Holds("n1", 7, time.Hour))
 	policy.Status.Grants[0].NodeUID = "of-an-earlier-node"
 	v := dashboard.Of(fleet.New([]v1alpha1.RebootPolicy{policy}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now), dashboard.Options{Zone: Berlin})
-	if tile := v.Pools[0].Tiles[0]; tile.State != dashboard.Waiting || tile.Message != "the manager has not taken in that its last grant is over" {
+	if tile := v.Pools[0].Tiles[0]; tile.State != dashboard.Waiting || tile.Message != "the manager has not released its last grant yet" {
 		t.Errorf("got %+v", tile)
 	}
 }

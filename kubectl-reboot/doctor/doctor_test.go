@@ -108,12 +108,12 @@ func TestExamine(t *testing.T) {
 		"nothing":             {func(*installed) {}, nil},
 		"an old cluster":      {func(c *installed) { c.Minor = 30 }, []string{"Version Problem [] the operator needs 1.31"}},
 		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] let them act as a ServiceAccount"}},
-		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] as their nodes each has its own only"}},
+		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] as its node, each agent only has permissions on that"}},
 		"the fallback fits":   {func(c *installed) { c.Minor = 31; plain(c) }, nil},
-		"no manager":          {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] there is no Deployment of the manager"}},
+		"no manager":          {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
 		"no manager is Ready": {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
-		"the manager lags":    {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not taken in the last change of policy workers"}},
-		"no agents":           {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] there is no DaemonSet of the agents"}},
+		"the manager lags":    {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not acted on the last change of policy workers"}},
+		"no agents":           {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"}},
 		"an agent missing":    {func(c *installed) { c.AgentPods = c.AgentPods[1:] }, []string{"Agents Problem [n1] no agent is Ready on n1"}},
 		"an agent not Ready": {
 			func(c *installed) { c.AgentPods[1].Status.Conditions[0].Status = corev1.ConditionFalse }, []string{"Agents Problem [n2] no agent is Ready on n2"},
@@ -132,7 +132,7 @@ func TestExamine(t *testing.T) {
 			func(c *installed) { another(c, "windows"); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, nil,
 		},
 		"a node of Windows, and no agents": {
-			func(c *installed) { another(c, "windows"); c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] there is no DaemonSet of the agents"},
+			func(c *installed) { another(c, "windows"); c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"},
 		},
 		"a node that the manager brings no agent to": {
 			func(c *installed) {
@@ -242,10 +242,10 @@ func TestExamine(t *testing.T) {
 		},
 		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods at any time: their nodes go last and are tried"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
-		"a gate that cannot be asked": {
+		"a gate that cannot be queried": {
 			func(c *installed) {
 				c.policies[0].Status.Gates = []v1alpha1.GateStatus{{Name: "slo", State: v1alpha1.GateUnreachable, Message: "connection refused"}, {Name: "ok", State: v1alpha1.GateFiring}}
-			}, []string{"Gates Problem [] gate slo of policy workers cannot be asked: connection refused"},
+			}, []string{"Gates Problem [] gate slo of policy workers cannot be queried: connection refused"},
 		},
 		"a node ahead":      {func(c *installed) { c.Leases[0] = lease("n1", 12*time.Second) }, []string{"Clocks Problem [n1] the clock of n1 is 12s ahead of"}},
 		"a node behind":     {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute) }, []string{"Clocks Problem [n2] the clock of n2 is 5m0s behind"}},
@@ -428,7 +428,7 @@ func TestLines(t *testing.T) {
 	sick.other("kured", "ghcr.io/kubereboot/kured:1.17.0")
 	sick.nodes = append(sick.nodes, Node("n3", "none"))
 	sick.policies[0].Spec.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(Now.Add(time.Hour)), Reason: "CVE-2026-12345"}}
-	sick.Unread = map[doctor.Check]error{doctor.Rights: fmt.Errorf("asking what the ServiceAccounts may do: %w", forbidden)}
+	sick.Unread = map[doctor.Check]error{doctor.Rights: fmt.Errorf("checking the permissions of the ServiceAccounts: %w", forbidden)}
 	for name, tc := range map[string]struct {
 		c    *installed
 		look terminal.Look

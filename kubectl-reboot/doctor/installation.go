@@ -106,10 +106,10 @@ func version(c Cluster, f *findings) {
 		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", is, oldest), "")
 	case agent == nil:
 	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
-		f.add(Problem, is+", which has no constrained impersonation, and the agents act as their nodes: they may do nothing; let them act as a ServiceAccount",
+		f.add(Problem, is+", which has no constrained impersonation, and the agents act as their nodes: they have no permissions; let them act as a ServiceAccount",
 			c.deploy("identity=auto"))
 	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
-		f.add(Warning, is+", and the agents act as a ServiceAccount, which has rights on all nodes; as their nodes each has its own only",
+		f.add(Warning, is+", and the agents act as a ServiceAccount, which has permissions on all nodes; as its node, each agent only has permissions on that",
 			c.deploy("identity=auto"))
 	}
 }
@@ -118,7 +118,7 @@ func manager(c Cluster, f *findings) {
 	_, unread := c.Unread[Manager]
 	switch m := c.Manager(); {
 	case m == nil && !unread:
-		f.add(Problem, "there is no Deployment of the manager: no reboot is granted", c.deploy())
+		f.add(Problem, "the Deployment of the manager is missing: no reboot is granted", c.deploy())
 	case m != nil && m.Status.ReadyReplicas == 0:
 		f.add(Problem, fmt.Sprintf("no replica of the manager is Ready (Deployment %s/%s): no reboot is granted", m.Namespace, m.Name),
 			"kubectl describe pods -n "+m.Namespace+" -l "+partLabel+"="+serverPart)
@@ -129,7 +129,7 @@ func manager(c Cluster, f *findings) {
 	}
 	for i := range c.Fleet.Policies {
 		if p := &c.Fleet.Policies[i]; p.Status.ObservedGeneration < p.Generation {
-			f.add(Problem, "the manager has not taken in the last change of policy "+p.Name, status.LookAtManager)
+			f.add(Problem, "the manager has not acted on the last change of policy "+p.Name, status.LookAtManager)
 		}
 	}
 }
@@ -139,13 +139,13 @@ func agents(c Cluster, f *findings) {
 	_, unread := c.Unread[Agents]
 	if agent == nil {
 		if !unread {
-			f.add(Problem, "there is no DaemonSet of the agents: no node reports whether it needs a reboot", c.deploy())
+			f.add(Problem, "the DaemonSet of the agents is missing: no node reports whether it needs a reboot", c.deploy())
 		}
 		return
 	}
 	otherVersion(c, agent, f)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
-		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": whether they need a reboot is not known", plan.LookAtAgents, missing...)
+		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": it is unknown whether they need a reboot", plan.LookAtAgents, missing...)
 	}
 }
 
@@ -204,7 +204,7 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	if len(old) > 0 {
 		slices.Sort(old)
 		old = slices.Compact(old)
-		f.add(Warning, fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout goes on, or is stuck", terminal.Some(old), want),
+		f.add(Warning, fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout is in progress or stuck", terminal.Some(old), want),
 			fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), old...)
 	}
 	m := c.Manager()

@@ -21,7 +21,7 @@ import (
 // and whatever stops a policy.
 func policies(c Cluster, f *findings) {
 	if len(c.Fleet.Policies) == 0 {
-		f.add(Problem, "there is no RebootPolicy: no node is rebooted; a first one that fits is proposed by", "kubectl reboot status")
+		f.add(Problem, "there is no RebootPolicy, so no node is rebooted; this proposes a first one", "kubectl reboot status")
 		return
 	}
 	var none []string
@@ -64,7 +64,7 @@ func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *finding
 	}
 	for i, ring := range policy.Spec.Rings {
 		if members[i] == 0 {
-			f.add(Warning, fmt.Sprintf("ring %s of policy %s has no node: no later ring waits for it", ring.Name, policy.Name), "kubectl edit rbp "+policy.Name)
+			f.add(Warning, fmt.Sprintf("ring %s of policy %s has no nodes, so later rings do not wait for it", ring.Name, policy.Name), "kubectl edit rbp "+policy.Name)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func budgets(c Cluster, f *findings) {
 	}
 	for i := range c.Budgets {
 		if b := &c.Budgets[i]; allowsNothing(b) {
-			f.add(Warning, fmt.Sprintf("PodDisruptionBudget %s/%s requires all of its %s at any time: their nodes go last and are tried again and again, unless it opens once they are cordoned",
+			f.add(Warning, fmt.Sprintf("PodDisruptionBudget %s/%s requires all of its %s at any time: their nodes go last and are retried repeatedly, unless it opens once they are cordoned",
 				b.Namespace, b.Name, message.Count(int(b.Status.ExpectedPods), "pod", "pods")), fmt.Sprintf("kubectl edit poddisruptionbudget -n %s %s", b.Namespace, b.Name))
 		}
 	}
@@ -164,7 +164,7 @@ func gates(c Cluster, f *findings) {
 		p := &c.Fleet.Policies[i]
 		for _, g := range p.Status.Gates {
 			if g.State == v1alpha1.GateUnreachable {
-				f.add(Problem, fmt.Sprintf("gate %s of policy %s cannot be asked: %s", g.Name, p.Name, g.Message), "kubectl describe rbp "+p.Name)
+				f.add(Problem, fmt.Sprintf("gate %s of policy %s cannot be queried: %s", g.Name, p.Name, g.Message), "kubectl describe rbp "+p.Name)
 			}
 		}
 	}

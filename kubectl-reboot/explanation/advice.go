@@ -116,27 +116,27 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 			return Advice{waits[e.Reason].Text, command}
 		}
 		if _, command := plan.AnswerRunHook(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
-			return Advice{"let the hook answer, or answer for it by hand once what it does is done", command}
+			return Advice{"let the hook answer, or do its work and answer by hand", command}
 		}
 		return AdviceFor(e.Reason, e.Node, policy)
 	case Due:
-		return Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
+		return Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
 	case NoNeed:
-		return Advice{"nothing; a reboot without an update is asked for by", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
+		return Advice{"nothing; to request a reboot without an update, run", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
 	case InProgress:
 		if e.Reboot.Answer != "" {
-			return Advice{"let the hook answer, or answer for it by hand once what it checks is in order", e.Reboot.Answer}
+			return Advice{"let the hook answer, or check the node and answer by hand", e.Reboot.Answer}
 		}
 		if a, ok := grantedAdvice[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}
 		if e.Reboot.Phase == plan.StateDraining {
-			return Advice{"nothing; what the drain waits for is shown by", "kubectl describe node NODE"}.about(e.Node, policy)
+			return Advice{"nothing; to see what the drain waits for, run", "kubectl describe node NODE"}.about(e.Node, policy)
 		}
 		return Advice{Text: "nothing"}
 	case Unknown, Unanswered:
 	}
-	return Advice{"see whether the agent runs and what it logs", allPods}.about(e.Node, policy)
+	return Advice{"check whether the agent runs, and its log", allPods}.about(e.Node, policy)
 }
 
 // about replaces the placeholders with names.

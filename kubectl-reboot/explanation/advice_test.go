@@ -114,7 +114,7 @@ func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {
 	replaced := Policy("w", Holds("n1", 7, time.Hour))
 	replaced.Status.Grants[0].NodeUID = "of-an-earlier-node"
 	e := explain(t, policies(replaced), Node("n1", "w", Needs(time.Hour)))
-	if e.Verdict != explanation.Waiting || e.Message != "the manager has not taken in that its last grant is over" || e.Advice.Command != status.LookAtManager {
+	if e.Verdict != explanation.Waiting || e.Message != "the manager has not released its last grant yet" || e.Advice.Command != status.LookAtManager {
 		t.Errorf("%s: %q, %+v", e.Verdict, e.Message, e.Advice)
 	}
 }

@@ -155,19 +155,19 @@ func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition 
 }
 
 // LastGrantRemains explains why the planner has no decision about a node that needs a reboot.
-const LastGrantRemains = "the manager has not taken in that its last grant is over"
+const LastGrantRemains = "the manager has not released its last grant yet"
 
 // correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
 // for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
 	switch {
 	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
-		e.Advice = Advice{"start the manager: nothing goes on without one", status.LookAtManager}
+		e.Advice = Advice{"start the manager: nothing happens without one", status.LookAtManager}
 	case node.Windows:
-		e.Message, e.Advice = "the node runs Windows, on which agents cannot run: the operator leaves it alone", Advice{Text: "nothing"}
+		e.Message, e.Advice = "the node runs Windows, on which agents cannot run, so the operator ignores it", Advice{Text: "nothing"}
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
-		e.Advice = Advice{"nothing; if this stays, see whether the manager runs", status.LookAtManager}
+		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
 		if e.Slots = decided.Holders; decided.Limit == 0 {

@@ -54,7 +54,7 @@ func (m Manager) Trouble(now time.Time) string {
 	case m.unread != nil:
 		return fmt.Sprintf("whether a manager runs is not known: %s", m.unread)
 	case m.renewed.IsZero():
-		return "no manager runs, as there is no Lease " + ManagerLease + follows
+		return "no manager runs (Lease " + ManagerLease + " does not exist)" + follows
 	case m.holder == "" && age > releasedWithin, age > renewedWithin:
 		return "no manager has run since " + timing.Instant(m.renewed) + follows
 	}

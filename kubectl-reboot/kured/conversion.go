@@ -24,7 +24,7 @@ type conversion struct {
 // convert returns a policy that does what the kured does, as far as a policy can.
 func convert(k *installation) (*conversion, error) {
 	if k.scripted {
-		return nil, errors.New("a shell script starts kured, and scripts are not read: in a copy of the manifest, put kured and its flags into command, and convert that")
+		return nil, errors.New("a shell script starts kured, and which cannot be converted: copy the manifest, put kured and its flags into command, and convert the copy")
 	}
 	flags := newKuredFlags()
 	if err := flags.parse(k.args); err != nil {
@@ -37,7 +37,7 @@ func convert(k *installation) (*conversion, error) {
 	// The policy grants nothing yet, because kured may still run and two coordinators must not act
 	// at once.
 	c.policy.Spec.Mode = v1alpha1.ModeDryRun
-	c.comments["mode"] = []string{"Decides and reports, reboots nothing. Enforce, once kured is gone and the report's last part is settled."}
+	c.comments["mode"] = []string{"Only decides and reports. Set Enforce once kured is removed and the last part of the report is settled."}
 	for _, step := range []func(*conversion) error{
 		nodeSelector, concurrency, schedule, drain, blockingPods, alerts, detect, reboot, carryElsewhere,
 	} {
@@ -53,7 +53,7 @@ func convert(k *installation) (*conversion, error) {
 func (c *conversion) end() {
 	for _, g := range c.flags.given {
 		if !c.reported[g.name] {
-			c.unconverted(g.name, "this program knows the flag and does nothing with it")
+			c.unconverted(g.name, "this program knows the flag but does not convert it")
 		}
 	}
 	for _, g := range c.flags.given {

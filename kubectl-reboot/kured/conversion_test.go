@@ -70,7 +70,7 @@ func TestConvert_EveryFlagIsReported(t *testing.T) {
 					t.Errorf("nothing is reported of --%s=%s: %q", f.Name, value, c.report.notes())
 				}
 				for _, l := range c.report.open {
-					if strings.Contains(l.how, "does nothing with it") {
+					if strings.Contains(l.how, "does not convert it") {
 						t.Errorf("no step deals with it: %v", l)
 					}
 				}
@@ -323,18 +323,18 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 		"--drain-timeout=soon":     `--drain-timeout is "soon", with which kured does not start: must be a duration like "30s" or "5m"`,
 		"--concurrency=many":       `--concurrency is "many", with which kured does not start: must be an integer`,
 		"--alert-filter-regexp=(":  "--alert-filter-regexp is \"(\", with which kured does not start: error parsing regexp: missing closing ): `(`",
-		"--reboot-days=someday":    `--reboot-days "someday" is no day that kured knows, such as mon`,
-		"--reboot-days=7":          `--reboot-days "7" is no day that kured knows, such as mon`,
-		"--start-time=noon":        `--start-time "noon" is no time of day that kured knows, such as 22:00 or 10pm`,
+		"--reboot-days=someday":    `--reboot-days "someday" is not a day that kured knows, such as mon`,
+		"--reboot-days=7":          `--reboot-days "7" is not a day that kured knows, such as mon`,
+		"--start-time=noon":        `--start-time "noon" is not a time of day that kured knows, such as 22:00 or 10pm`,
 		"--start-time=23:59:59":    "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured almost never looks: correct them first",
-		"--time-zone=Mars/Olympus": `--time-zone "Mars/Olympus" is no zone, and kured does not start with it`,
+		"--time-zone=Mars/Olympus": `--time-zone "Mars/Olympus" is not a time zone, so kured does not start`,
 		"--prometheus-url=https://me:secret@p": "--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
 			"a Secret for secretRef of the gate",
 		"--prometheus-url=https://p/?a=b":             "--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again",
 		"--prometheus-url=prometheus":                 `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; kured is blocked by it for ever`,
 		"--reboot-method=prayer":                      `--reboot-method "prayer" is neither command nor signal, and kured does not start with it`,
 		"--drain-timeout":                             "--drain-timeout has no value, and kured does not start without one",
-		"--drain-pod-selector=a=b=c":                  `--drain-pod-selector "a=b=c" is no label selector, and kured drains nothing with it: found '=', expected: ',' or 'end of string'`,
+		"--drain-pod-selector=a=b=c":                  `--drain-pod-selector "a=b=c" is not a label selector, so kured drains nothing: found '=', expected: ',' or 'end of string'`,
 		"--drain-pod-selector=rank>3":                 `--drain-pod-selector "rank>3": a policy cannot compare numbers: rank>3`,
 		"--blocking-pod-selector=a in (" + many + ")": `--blocking-pod-selector "a in (` + many + `)": it has 65 values of a; a policy takes 64`,
 		"--drain-pod-selector=a in (" + many + ")":    `--drain-pod-selector "a in (` + many + `)": it has 65 values of a; a policy takes 64`,

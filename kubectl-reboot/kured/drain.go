@@ -28,21 +28,21 @@ func drain(c *conversion) error {
 	drainTimeout(c, d)
 	if c.flags.forceReboot {
 		d.OnTimeout = v1alpha1.DrainTimeoutReboot
-		c.carried("force-reboot", "drain.onTimeout: Reboot. A drain that fails, because the API cannot be asked or forbids it, is given up all the same")
+		c.carried("force-reboot", "drain.onTimeout: Reboot. A drain that fails, because the API server does not answer or forbids it, is still given up")
 	} else {
-		c.unneeded("force-reboot", "drain.onTimeout is Abort where nothing is set")
+		c.unneeded("force-reboot", "drain.onTimeout is Abort by default")
 	}
 	gracePeriod(c, d)
 	leadTime(c, d)
 	c.unconverted("reboot-delay", "the reboot follows the drain; drain.volumeDetachTimeout waits for volumes, and a rule with action WaitCompleted for pods")
-	c.unconverted("skip-wait-for-delete-timeout", "a pod that does not end is waited for until drain.timeout; with drain.onTimeout: Reboot the node is then rebooted anyway; a rule with action Skip does not wait at all")
+	c.unconverted("skip-wait-for-delete-timeout", "a drain waits for pods until drain.timeout; with drain.onTimeout: Reboot the node is then rebooted anyway; a rule with action Skip does not wait at all")
 	return drainSelector(c, d)
 }
 
 func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 	timeout, how := bounded(c.flags.drainTimeout, longestDrain)
 	if timeout <= 0 {
-		timeout, how = longestDrain, ", the longest there is. kured waits for ever; a shorter time, such as 20m, backs off from a node that cannot be drained and lets the others go first"
+		timeout, how = longestDrain, ", the longest there is. kured waits forever; a shorter time, such as 20m, backs off from a node that cannot be drained and lets the others go first"
 	}
 	d.Timeout = &metav1.Duration{Duration: timeout}
 	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", moment.Short(d.Timeout.Duration), how))
@@ -51,22 +51,22 @@ func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 func leadTime(c *conversion, d *v1alpha1.Drain) {
 	lead, longest := bounded(c.flags.drainDelay, longestLead)
 	if lead <= 0 {
-		c.unneeded("drain-delay", "a drain begins at once, where the policy sets nothing")
+		c.unneeded("drain-delay", "by default a drain begins at once")
 		return
 	}
 	d.LeadTime = &metav1.Duration{Duration: lead}
-	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s%s. The node is cordoned meanwhile", moment.Short(lead), longest))
+	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s%s. The node is cordoned during that time", moment.Short(lead), longest))
 }
 
 func gracePeriod(c *conversion, d *v1alpha1.Drain) {
 	if c.flags.drainGracePeriod < 0 {
-		c.unneeded("drain-grace-period", "each pod has its own, where the policy sets nothing")
+		c.unneeded("drain-grace-period", "by default each pod uses its own")
 		return
 	}
 	seconds := min(max(c.flags.drainGracePeriod, 1), math.MaxInt32)
 	grace, longest := bounded(time.Duration(seconds)*time.Second, longestGrace)
 	d.GracePeriod = &metav1.Duration{Duration: grace}
-	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriod: %s%s. It is a cap: pods that ask for less keep theirs", moment.Short(grace), longest))
+	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriod: %s%s. It is a maximum: pods that request less keep theirs", moment.Short(grace), longest))
 }
 
 // drainSelector converts the selector of pods to drain. kured skips pods that miss any requirement,
@@ -74,7 +74,7 @@ func gracePeriod(c *conversion, d *v1alpha1.Drain) {
 func drainSelector(c *conversion, d *v1alpha1.Drain) error {
 	requirements, err := labels.ParseToRequirements(c.flags.drainPodSelector)
 	if err != nil {
-		return fmt.Errorf("--drain-pod-selector %q is no label selector, and kured drains nothing with it: %w", c.flags.drainPodSelector, err)
+		return fmt.Errorf("--drain-pod-selector %q is not a label selector, so kured drains nothing: %w", c.flags.drainPodSelector, err)
 	}
 	if len(requirements) == 0 {
 		c.unneeded("drain-pod-selector", "it selects every pod, as the policy does")

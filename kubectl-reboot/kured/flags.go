@@ -120,8 +120,8 @@ func carryElsewhere(c *conversion) error {
 const (
 	notifies = "spec.notify notifies services of each node, with events Rebooting and Back. Put the address, in the form of shoutrrr, into key url of a Secret, " +
 		"and name it there; docs/howto/notifications.md shows how"
-	labelled = "no labels of yours are set. Conditions RebootPermitted and MaintenanceInProgress of the node report the same; with hooks the node is labelled " +
-		"reboot-operator.io/before-reboot=true, later after-reboot=true, and a hook of yours may label it"
+	labelled = "your labels are not set. Conditions RebootPermitted and MaintenanceInProgress of the node report the same; with hooks the node is labelled " +
+		"reboot-operator.io/before-reboot=true, later after-reboot=true, and your hook may label it"
 	served = "the manager serves metrics at --metrics-bind-address, :8443 with TLS, the agents at :8080; kured_reboot_required is reboot_operator_nodes{state=\"reboot_required\"}"
 )
 
@@ -129,9 +129,9 @@ var elsewhere = []struct {
 	name, how string
 	open      bool
 }{
-	{name: "period", how: "nothing is polled: the agent notices when its host needs a reboot, the manager acts when a window opens"},
+	{name: "period", how: "no polling: the agent notices when its host needs a reboot, and the manager acts when a window opens"},
 	{name: nodeID, how: "the agent has its node's name from the pod's spec"},
-	{name: "annotate-nodes", how: "conditions RebootRequired and MaintenanceInProgress of the node report it, with the time since when; point whoever reads kured's annotations at them"},
+	{name: "annotate-nodes", how: "conditions RebootRequired and MaintenanceInProgress of the node report it with its time; adapt programs that read kured's annotations"},
 	{name: "metrics-host", how: served},
 	{name: "metrics-port", how: served},
 	{name: "log-format", how: "--log-format of the manager and the agent is the same; json is the default"},
@@ -209,7 +209,7 @@ func (f *kuredFlags) unknown(arg string, hasValue bool, rest []string) []string 
 		arg += " " + rest[0]
 		rest = rest[1:]
 	}
-	f.stray = append(f.stray, line{what: arg, how: "no flag that this program knows of kured: look up what it does in yours"})
+	f.stray = append(f.stray, line{what: arg, how: "not a flag of kured that this program knows: look up what it does in your version"})
 	return rest
 }
 
@@ -267,7 +267,7 @@ func (f *kuredFlags) takeEnvironment(k *installation) error {
 	})
 	for _, name := range slices.Sorted(maps.Keys(v.values)) {
 		if strings.HasPrefix(name, environmentPrefix) && !names[name] {
-			f.stray = append(f.stray, line{what: name, how: "no variable that this program knows of kured: look up what it does in yours"})
+			f.stray = append(f.stray, line{what: name, how: "not a variable of kured that this program knows: look up what it does in your version"})
 		}
 	}
 	for _, source := range v.sources {

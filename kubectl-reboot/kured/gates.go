@@ -59,7 +59,7 @@ func labelSelector(text string) (v1alpha1.LabelSelector, error) {
 	selector := v1alpha1.LabelSelector{MatchLabels: map[string]string{}}
 	requirements, err := labels.ParseToRequirements(text)
 	if err != nil {
-		return selector, fmt.Errorf("it is no label selector, and kured is blocked by it for ever: %w", err)
+		return selector, fmt.Errorf("it is not a label selector, so kured is blocked forever: %w", err)
 	}
 	for _, r := range requirements {
 		if _, twice := selector.MatchLabels[r.Key()]; r.Operator() == selection.Equals || r.Operator() == selection.DoubleEquals {
@@ -115,7 +115,7 @@ func alerts(c *conversion) error {
 	filters := []string{"alert-filter-regexp", "alert-filter-match-only", "alert-firing-only"}
 	if c.flags.prometheus == "" {
 		for _, name := range append(filters, "prometheus-url") {
-			c.unneeded(name, "kured looks at alerts with --prometheus-url only")
+			c.unneeded(name, "kured only looks at alerts with --prometheus-url")
 		}
 		return nil
 	}
@@ -132,7 +132,7 @@ func alerts(c *conversion) error {
 		return fmt.Errorf("--alert-filter-regexp has %d characters; shorten it, a policy takes queries of %d", len(c.flags.alerts.String()), longestQuery)
 	}
 	gatesOf(c).Prometheus = []v1alpha1.PrometheusGate{{Name: "alerts", URL: c.flags.prometheus, Query: query}}
-	c.carried("prometheus-url", "gates.prometheus: any result of "+query+" blocks, and so does a server that cannot be asked")
+	c.carried("prometheus-url", "gates.prometheus: any result of "+query+" blocks, and so does a server that does not answer")
 	for _, name := range filters {
 		if c.flags.find(name) != nil {
 			c.carried(name, "part of the query")

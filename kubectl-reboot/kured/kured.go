@@ -57,7 +57,7 @@ func findInstallations(daemonSets []appsv1.DaemonSet) ([]*installation, error) {
 	}
 	switch {
 	case len(daemonSets) == 0:
-		return nil, errors.New("there is no DaemonSet; give the rendered manifest, such as of helm template or kubectl kustomize")
+		return nil, errors.New("found no DaemonSet; pass the rendered manifest, such as the output of helm template or kubectl kustomize")
 	case len(found) == 0:
 		return nil, fmt.Errorf("no DaemonSet runs kured; there are %s", strings.Join(others, ", "))
 	}
@@ -96,7 +96,7 @@ func appendDaemonSets(found []appsv1.DaemonSet, raw json.RawMessage) ([]appsv1.D
 	var o object
 	err := json.Unmarshal(raw, &o)
 	if err != nil {
-		return nil, errors.New("it is no Kubernetes object")
+		return nil, errors.New("it is not a Kubernetes object")
 	}
 	for _, item := range o.Items {
 		if found, err = appendDaemonSets(found, item); err != nil {

@@ -116,11 +116,11 @@ func TestConvert_BadInputIsOneSentence(t *testing.T) {
 	}
 	kured := daemonSet("{name: kured, image: kured}")
 	for name, tc := range map[string]struct{ input, want string }{
-		"nothing":           {"", "there is no DaemonSet; give the rendered manifest, such as of helm template or kubectl kustomize"},
-		"another kind":      {"kind: Kustomization\n", "there is no DaemonSet"},
+		"nothing":           {"", "found no DaemonSet; pass the rendered manifest, such as the output of helm template or kubectl kustomize"},
+		"another kind":      {"kind: Kustomization\n", "found no DaemonSet"},
 		"another DaemonSet": {daemonSet("{name: x, image: example.com/x}"), "no DaemonSet runs kured; there are ops/d"},
 		"no YAML":           {"a: b: c\n", "reading document 1 of the input: "},
-		"no object":         {kured + "---\n- 1\n", "reading document 2 of the input: it is no Kubernetes object"},
+		"no object":         {kured + "---\n- 1\n", "reading document 2 of the input: it is not a Kubernetes object"},
 		"an odd DaemonSet":  {"kind: DaemonSet\nspec: 7\n", "reading document 1 of the input: reading a DaemonSet: "},
 		"a value":           {daemonSet("{image: kured, args: [--period=x]}"), `ops/d: --period is "x", with which kured does not start: must be a duration like "30s" or "5m"`},
 		"a second one's":    {kured + "---\n" + daemonSet("{image: kured, args: [--period=x]}"), "ops/d: --period is"},

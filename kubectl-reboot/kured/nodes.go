@@ -78,7 +78,7 @@ func taints(c *conversion, tolerations []corev1.Toleration, selector *v1alpha1.L
 			"nodeSelector without control-plane nodes; drop that line if yours have no taint")
 	}
 	c.report.leave("the pods' tolerations",
-		"kured keeps off nodes with other taints, a policy does not look at taints. Where you have such nodes, narrow nodeSelector: "+listTaints)
+		"kured keeps off nodes with other taints, but a policy ignores taints. If you have such nodes, narrow nodeSelector: "+listTaints)
 }
 
 func toleratesAll(t corev1.Toleration) bool {
@@ -108,7 +108,7 @@ func concurrency(c *conversion) error {
 	c.carried("concurrency", fmt.Sprintf("concurrency.maxUnavailable: %s%s. Nodes that are down or cordoned for other reasons use it up too", nodes.String(), most))
 	lockReleaseDelay(c)
 	for _, name := range []string{"ds-name", "ds-namespace", "lock-annotation"} {
-		c.unneeded(name, "there is no lock: who may reboot is in the policy's status.grants")
+		c.unneeded(name, "no lock is used: the policy's status.grants lists the nodes that may reboot")
 	}
 	c.unneeded("lock-ttl", "no lock is left behind: a Node that is deleted frees its slot. One that does not come back keeps it and is reported, until you repair it or delete the Node")
 	return holder(c)
@@ -125,11 +125,11 @@ func lockReleaseDelay(c *conversion) {
 	case c.flags.concurrency <= 1 && delay >= leastSpacing:
 		spacing, longest := bounded(delay, mostSpacing)
 		c.policy.Spec.Concurrency.Spacing = &metav1.Duration{Duration: spacing}
-		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service meanwhile", moment.Short(spacing), longest))
+		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service during that time", moment.Short(spacing), longest))
 	default:
 		settle, longest := bounded(delay, mostSettle)
 		c.policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: settle}}
-		c.carried("lock-release-delay", fmt.Sprintf("reboot.settle: %s%s. The node stays cordoned meanwhile; kured put it back in service first", moment.Short(settle), longest))
+		c.carried("lock-release-delay", fmt.Sprintf("reboot.settle: %s%s. The node stays cordoned during that time; kured put it back in service first", moment.Short(settle), longest))
 	}
 }
 
@@ -148,7 +148,7 @@ func holder(c *conversion) error {
 	}
 	var lock owner
 	if err := json.Unmarshal([]byte(value), &lock); err != nil {
-		return fmt.Errorf("annotation %s is no lock of kured: %w", c.flags.lockAnnotation, err)
+		return fmt.Errorf("annotation %s is not a lock of kured: %w", c.flags.lockAnnotation, err)
 	}
 	var nodes []string
 	for _, held := range append(lock.Locks, lock) {

@@ -68,8 +68,8 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		return
 	}
 	c.comments["windows"] = []string{
-		"kured asks for the weekday of this very moment: the hours before midnight and those after it are each",
-		"windows of their own, on the same days. If you meant nights that begin on these days, take one window:",
+		"kured asks for the weekday of this very moment: the hours before midnight and those after it are",
+		"separate windows, on the same days. If you meant nights that begin on these days, use one window:",
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
 			message.Names(windows[0].Days, len(week)), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}
@@ -80,7 +80,7 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 
 func clockChanges(c *conversion, zone string) {
 	if zone != "" {
-		c.report.carry("zone "+zone, "a window lasts for its duration, also when clocks change: on such a day it may end an hour beside kured's")
+		c.report.carry("zone "+zone, "a window lasts for its duration, even if clocks change, so on such a day it may end an hour earlier or later than kured's")
 	}
 }
 
@@ -120,7 +120,7 @@ func dayNumber(name string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("--reboot-days %q is no day that kured knows, such as mon", name)
+	return 0, fmt.Errorf("--reboot-days %q is not a day that kured knows, such as mon", name)
 }
 
 // zoneName matches the time zones that a RebootPolicy accepts.
@@ -133,7 +133,7 @@ func windowZone(c *conversion) (string, error) {
 		return localZone(c), nil
 	}
 	if _, err := time.LoadLocation(name); err != nil {
-		return "", fmt.Errorf("--time-zone %q is no zone, and kured does not start with it", name)
+		return "", fmt.Errorf("--time-zone %q is not a time zone, so kured does not start", name)
 	}
 	if name == "" || name == "UTC" {
 		return "", nil
@@ -254,5 +254,5 @@ func parseTime(name, text string) (int, error) {
 			return t.Hour()*3600 + t.Minute()*minute + t.Second(), nil
 		}
 	}
-	return 0, fmt.Errorf("%s %q is no time of day that kured knows, such as 22:00 or 10pm", name, text)
+	return 0, fmt.Errorf("%s %q is not a time of day that kured knows, such as 22:00 or 10pm", name, text)
 }

@@ -57,7 +57,7 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 	if policy.Status.ObservedGeneration < policy.Generation {
 		list = append(list, Notice{
 			Kind: ManagerLags, Command: LookAtManager,
-			Message: "the manager has not taken in the last change of policy " + policy.Name + "; if this stays, it may not run",
+			Message: "the manager has not acted on the last change of policy " + policy.Name + "; if this stays, it may not run",
 		})
 	}
 	if len(s.Due) > 0 {

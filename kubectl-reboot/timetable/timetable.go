@@ -181,9 +181,9 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	case t.Unknown != "":
 		return "The completion time is unknown. " + t.Unknown
 	case t.CompletionAt.IsZero() && t.Silent > 0:
-		return "Nothing is to be done: no node is known to need a reboot."
+		return "Nothing to do: no node is known to need a reboot."
 	case t.CompletionAt.IsZero():
-		return "Nothing is to be done: no node needs a reboot."
+		return "Nothing to do: no node needs a reboot."
 	}
 	done, until := t.CompletionAt.In(zone).Format("Mon 2006-01-02 15:04 MST"), moment.Until(t.CompletionAt, t.At)
 	if t.Durations.Measured == 0 {
