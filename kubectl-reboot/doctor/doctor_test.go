@@ -240,7 +240,7 @@ func TestExamine(t *testing.T) {
 			func(c *installed) { c.policies[0].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "nobody"} },
 			[]string{"Policies Problem [] policy workers cannot be acted on: it shares the limit of policy nobody, which does not exist"},
 		},
-		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods at any time: their nodes go last and are tried"}},
+		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods at any time: their nodes go last and are retried repeatedly"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
 		"a gate that cannot be queried": {
 			func(c *installed) {

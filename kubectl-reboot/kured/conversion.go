@@ -24,7 +24,7 @@ type conversion struct {
 // convert returns a policy that does what the kured does, as far as a policy can.
 func convert(k *installation) (*conversion, error) {
 	if k.scripted {
-		return nil, errors.New("a shell script starts kured, and which cannot be converted: copy the manifest, put kured and its flags into command, and convert the copy")
+		return nil, errors.New("a shell script starts kured, and scripts cannot be converted: copy the manifest, put kured and its flags into command, and convert the copy")
 	}
 	flags := newKuredFlags()
 	if err := flags.parse(k.args); err != nil {

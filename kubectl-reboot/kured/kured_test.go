@@ -125,8 +125,8 @@ func TestConvert_BadInputIsOneSentence(t *testing.T) {
 		"a value":           {daemonSet("{image: kured, args: [--period=x]}"), `ops/d: --period is "x", with which kured does not start: must be a duration like "30s" or "5m"`},
 		"a second one's":    {kured + "---\n" + daemonSet("{image: kured, args: [--period=x]}"), "ops/d: --period is"},
 		"a variable":        {daemonSet("{image: kured, env: [{name: KURED_PERIOD, value: x}]}"), `ops/d: KURED_PERIOD is "x", with which kured does not start: must be a duration like "30s" or "5m"`},
-		"a lock":            {strings.Replace(kured, "name: d", `name: d, annotations: {weave.works/kured-node-lock: x}`, 1), "ops/d: annotation weave.works/kured-node-lock is no lock of kured: "},
-		"a script":          {daemonSet("{image: x, command: [sh, -c, kured --period=1h]}"), "ops/d: a shell script starts kured, and scripts are not read: "},
+		"a lock":            {strings.Replace(kured, "name: d", `name: d, annotations: {weave.works/kured-node-lock: x}`, 1), "ops/d: annotation weave.works/kured-node-lock is not a lock of kured: "},
+		"a script":          {daemonSet("{image: x, command: [sh, -c, kured --period=1h]}"), "ops/d: a shell script starts kured, and scripts cannot be converted: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policies, report, err := convertText(tc.input)
