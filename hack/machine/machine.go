@@ -8,10 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
-	"time"
-
-	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
@@ -288,74 +284,3 @@ type Alone struct{}
 
 // Other implements reboot.HostCoordinators.
 func (Alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }
-
-// Clock is the real clock with an error. Durations are not affected.
-type Clock struct {
-	clock.RealClock
-
-	wrong   atomic.Int64
-	stopped atomic.Pointer[time.Time]
-}
-
-// Stop stops the clock. From then on only Set and Jump change it.
-func (c *Clock) Stop() { c.stopped.Store(new(c.RealClock.Now())) }
-
-// Set sets the error of the clock.
-func (c *Clock) Set(by time.Duration) { c.wrong.Store(int64(by)) }
-
-// Jump moves the clock forwards or backwards.
-func (c *Clock) Jump(by time.Duration) { c.wrong.Add(int64(by)) }
-
-// Now implements clock.PassiveClock.
-func (c *Clock) Now() time.Time {
-	now := c.stopped.Load()
-	if now == nil {
-		now = new(c.RealClock.Now())
-	}
-	return now.Add(time.Duration(c.wrong.Load()))
-}
-
-// Since implements clock.PassiveClock.
-func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
-
-// Gate is passed by a program before each of its actions. It can hold the program, as SIGSTOP does.
-type Gate struct {
-	mu   sync.Mutex
-	held chan struct{} // closed when it is let go; nil: it is not held
-}
-
-// Hold stops the program at its next Pass.
-func (g *Gate) Hold() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held == nil {
-		g.held = make(chan struct{})
-	}
-}
-
-// Release lets the program continue.
-func (g *Gate) Release() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held != nil {
-		close(g.held)
-		g.held = nil
-	}
-}
-
-// Pass blocks while the program is held, and reports whether the program is still alive.
-func (g *Gate) Pass(life context.Context) bool {
-	for life.Err() == nil {
-		g.mu.Lock()
-		held := g.held
-		g.mu.Unlock()
-		if held == nil {
-			return true
-		}
-		select {
-		case <-held:
-		case <-life.Done():
-		}
-	}
-	return false
-}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Result is the result of a check.
+type Result string
+
+const (
+	// Passed means the check passes.
+	Passed Result = "Passed"
+	// Blocks means the check blocks the node.
+	Blocks Result = "Blocks"
+	// NotReached means an earlier check blocks the node.
+	NotReached Result = "NotReached"
+)
+
+// Outcome is the result of one check of the fixed order for one node.
+type Outcome struct {
+	// Check is the check's entry in docs/reasons.md.
+	Check v1alpha1.Reason
+	// Result is Passed, Blocks or NotReached.
+	Result Result
+	// Message says why the check passes or blocks. It is empty if the check was not reached.
+	Message string
+}
+
+// Explanation says why one node is not rebooted now, or how far its reboot is. It comes from the
+// same checks as a Plan.
+type Explanation struct {
+	// Decision is the wanted condition RebootPermitted. Its Status is empty if the node should not
+	// have one, or if publishing a grant will write it.
+	Decision Decision
+	// Until is the time when the block ends by itself, or zero if unknown or if somebody has to
+	// act.
+	Until time.Time
+	// Reboot is the granted reboot, or nil if the node holds no grant.
+	Reboot *Reboot
+	// Due is true if no check blocks, so the manager's next pass grants the reboot.
+	Due bool
+	// Checks holds every check in order. It is nil if none ran, because the node needs no reboot or
+	// holds a grant.
+	Checks []Outcome
+}
+
+// before lists the checks that come before those of any policy.
+var before = []check{
+	{reason: v1alpha1.ReasonNoPolicy, passed: "a policy selects the node"},
+	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
+}
+
+// Responsible returns the policy whose plan answers for a node, or "". That is the policy that
+// holds the node in its ledger or has granted its reboot. Otherwise it is the one that governs the
+// node, or the first policy of a conflict.
+func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
+	for i := range policies {
+		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
+			return g.OwnerOf(policies[i].Name, policies[i].Status.Grants[e])
+		}
+	}
+	if n.Grant != nil && n.Outstanding() && g.knows(n.Grant.Policy) {
+		return n.Grant.Policy
+	}
+	at := g.Govern(n)
+	if len(at.Rivals) > 0 {
+		return at.Rivals[0]
+	}
+	return at.Policy
+}
+
+// Explain explains one node, from the snapshot of the responsible policy, or from one without a
+// policy. It returns the zero Explanation if the node needs no reboot or is not in the snapshot.
+func Explain(s Snapshot, node string) Explanation {
+	if s.Policy == nil {
+		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
+	}
+	d := Begin(s)
+	d.Complete()
+	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
+	passed := func(c check) string { return cmp.Or(overruled(d.f, c.reason, node), c.passed) }
+	switch o := d.waiting[node]; {
+	case e.Reboot != nil:
+	case o != nil:
+		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message, passed)
+	case slices.ContainsFunc(d.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
+		e.Due, e.Checks = true, outcomes("", "", passed)
+	default:
+		return ungoverned(e.Decision)
+	}
+	return e
+}
+
+// ungoverned explains a node that no policy governs, or that several select.
+func ungoverned(d Decision) Explanation {
+	if d.Status != corev1.ConditionFalse {
+		return Explanation{Decision: d}
+	}
+	return Explanation{Decision: d, Checks: outcomes(d.Reason, d.Message, func(c check) string { return c.passed })}
+}
+
+// overruled returns the message of a check that passes only because something is ignored: what
+// would block, which field ignores it, and until when. It returns "" if nothing is ignored.
+func overruled(f *fleet, reason v1alpha1.Reason, node string) string {
+	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == node })
+	if i < 0 {
+		return ""
+	}
+	n, spec, w := f.governed[i], &f.Policy.Spec, f.Window
+	urgently := func(what string, ignores v1alpha1.UrgentIgnore) string {
+		all := spec.UrgentOrDefault().All
+		if !all.Ignores(ignores, f.Now) {
+			return ""
+		}
+		return what + " until " + f.instant(all.Until.Time)
+	}
+	switch reason {
+	case v1alpha1.ReasonPaused:
+		if spec.Pause.InForce(f.Now) {
+			return urgently("the policy is paused; spec.urgent.all ignores that", v1alpha1.UrgentIgnoresPause)
+		}
+	case v1alpha1.ReasonBlackout:
+		if w.Blackout {
+			return "blackout " + w.Name + " is in force; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresBlackouts)
+		}
+		return urgently("spec.urgent.all ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
+	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
+		switch {
+		case !w.Open:
+			return "no window is open; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresWindows)
+		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.reserve).After(w.ClosesAt):
+			return "the window closes " + f.instant(w.ClosesAt) + "; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresWindows)
+		}
+		return urgently("spec.urgent.all ignores windows", v1alpha1.UrgentIgnoresWindows)
+	default:
+		return overruledOnNode(f, reason, n)
+	}
+	return ""
+}
+
+// overruledOnNode is overruled for pods and for the agent's own reasons.
+func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *Node) string {
+	if reason == v1alpha1.ReasonUndrainablePod {
+		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
+			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can be drained (spec.drain.closedBudgets)"
+		}
+		return ""
+	}
+	for _, o := range n.BlockedBy {
+		if field := ignoredBy(f.Policy, reason); o.Reason == reason && field != "" {
+			return o.Message + "; spec.reboot." + field + " ignores that"
+		}
+	}
+	return ""
+}
+
+// ignoresHours explains why windows or blackouts do not count for a node, and until when.
+func ignoresHours(f *fleet, n *Node, hours v1alpha1.UrgentIgnore) string {
+	from := IgnoredFrom(f.Policy, n, hours)
+	if from.Equal(atOnce) {
+		return "the urgent request ignores that until the node is rebooted"
+	}
+	return "spec.urgent.overdue ignores that since " + f.instant(from) + ", until the node is rebooted"
+}
+
+func decisionFor(decisions []Decision, node string) Decision {
+	if i := slices.IndexFunc(decisions, func(d Decision) bool { return d.Node == node }); i >= 0 {
+		return decisions[i]
+	}
+	return Decision{}
+}
+
+// outcomes returns the whole order with the one check that blocks, or with none if blocking is
+// empty. passed returns the message of a check that passes.
+func outcomes(blocking v1alpha1.Reason, message string, passed func(check) string) []Outcome {
+	all := slices.CompactFunc(slices.Concat(before, inOrder), func(a, b check) bool { return a.reason == b.reason })
+	list, result := make([]Outcome, 0, len(all)), Passed
+	for _, c := range all {
+		o := Outcome{Check: c.reason, Result: result}
+		switch {
+		case c.reason == blocking:
+			o.Result, o.Message, result = Blocks, message, NotReached
+		case result == Passed:
+			o.Message = passed(c)
+		}
+		list = append(list, o)
+	}
+	return list
+}
