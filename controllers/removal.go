@@ -32,7 +32,7 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		var left v1alpha1.RebootPolicyList
 		if err := c.List(ctx, &left); err != nil {
-			return meta.IsNoMatchError(err), nil //nolint:nilerr // the API server may answer next time
+			return meta.IsNoMatchError(err), nil // the API server may answer next time
 		}
 		if text := underWay(left.Items); text != shown {
 			shown = text

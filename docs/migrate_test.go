@@ -91,8 +91,9 @@ func (c *cluster) policiesAreAccepted(t *testing.T) {
 			continue
 		}
 		policies++
+		_, fields, _ := strings.Cut(text, "apiVersion")
 		var policy v1alpha1.RebootPolicy
-		if err := yaml.UnmarshalStrict([]byte(text[strings.Index(text, "apiVersion"):]), &policy); err != nil {
+		if err := yaml.UnmarshalStrict([]byte("apiVersion"+fields), &policy); err != nil {
 			t.Fatalf("%s: %v", heading, err)
 		}
 		if policy.Spec.ModeOrDefault() != v1alpha1.ModeDryRun {

@@ -300,13 +300,13 @@ func TestReboots_LooksBeforeTheWindow(t *testing.T) {
 			d := p.Decisions[0]
 			same(t, "message", tc.message, d.Message)
 			same(t, "looks", tc.looks, d.Preflight != "")
-			attention := ""
+			var attention strings.Builder
 			for _, a := range p.Attention(tc.situation.policies[0], tc.situation.now) {
 				if a.Kind != plan.AttentionAgents {
-					attention += a.Message
+					attention.WriteString(a.Message)
 				}
 			}
-			same(t, "attention", tc.needsAttention, attention)
+			same(t, "attention", tc.needsAttention, attention.String())
 			if !tc.looks && tc.needsAttention == "" {
 				same(t, "next", evening, p.Next)
 			}

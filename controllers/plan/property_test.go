@@ -334,7 +334,7 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", f.Reason, "", evening)
 			case plan.FinishGrant:
 				_, ok = protocol.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
-			case plan.Wait, plan.BeginHooks:
+			case plan.Wait, plan.BeginHooks, plan.NoteTaint:
 			case plan.WithdrawGrant:
 				_, ok = protocol.Withdraw(f.Node.Record, f.Entry, f.Entry.At.Time)
 			case plan.ReleaseEntry:

@@ -313,8 +313,10 @@ func TestReboots_UnderWay(t *testing.T) {
 		"the taint of the cordon, and of this operator":       {node: reboots(rebooted(0, 0), cordoned, tainted(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), podsOff), now: 20 * minute, want: finish},
 		"a taint that a hook has set which runs": {
 			node: startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute)), policy: options(hooked("example.com/a")), now: 20 * minute,
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
-				Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:10:00 UTC: example.com/a`},
+			want: rebootStep{
+				Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
+				Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:10:00 UTC: example.com/a`,
+			},
 		},
 		"a taint that stays after the hooks": {
 			node:   startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute), annotated("example.com/a", "true")),

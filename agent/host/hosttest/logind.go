@@ -225,8 +225,9 @@ type listed struct {
 
 func (l *Logind) listSessions() ([]listed, *dbus.Error) {
 	l.called("ListSessions")
-	sessions := []listed{}
-	for _, s := range read(&l.guarded, func() []Session { return l.sessions }) {
+	known := read(&l.guarded, func() []Session { return l.sessions })
+	sessions := make([]listed, 0, len(known))
+	for _, s := range known {
 		sessions = append(sessions, listed{ID: s.ID, User: s.User, Path: sessionsPath + dbus.ObjectPath("/"+s.ID)})
 	}
 	return sessions, nil

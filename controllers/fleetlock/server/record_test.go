@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -49,9 +50,7 @@ func (w writer) Patch(_ context.Context, object client.Object, patch client.Patc
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
 	}
-	for key, value := range change.Metadata.Annotations {
-		n.Annotations[key] = value
-	}
+	maps.Copy(n.Annotations, change.Metadata.Annotations)
 	c.put(n)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -3,6 +3,7 @@ package reboots
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -91,11 +92,11 @@ func reportForeign(r result, written int) figures.Result {
 		Setting: fmt.Sprintf("%d simulated nodes, limit 1, machines that are down for %s, settle 0s, on the embedded control plane. Another "+
 			"program writes an annotation of each Node up to %d times a second, from before the reboots until they are over.", foreignNodes, down, foreignWrites),
 		Tables: []figures.Table{{Columns: []string{"figure", "measured"}, Rows: []figures.Row{
-			figures.Figure("foreign writes of each Node in a second", fmt.Sprint(written)),
+			figures.Figure("foreign writes of each Node in a second", strconv.Itoa(written)),
 			figures.Figure("wall time", fmt.Sprintf("%s; the ideal (drains %s + reboots %s) is %s",
 				figures.Seconds(r.wall), figures.Seconds(drains), figures.Seconds(reboots), figures.Seconds(ideal))),
 			figures.Judged("wall time to the ideal", fmt.Sprintf("%.2f", ratio), ratio <= goalForeign, fmt.Sprintf("at most %.2f", goalForeign)),
-			figures.Figure("requests refused, nearly all of them by conflicts", fmt.Sprint(r.asked.Refused)),
+			figures.Figure("requests refused, nearly all of them by conflicts", strconv.Itoa(r.asked.Refused)),
 		}}},
 	}
 }

@@ -32,7 +32,7 @@ const (
 // guard creates pods on the Node, and a budget that requires one of them. open opens the budget.
 func (s stage) guard(pods int) (w *workload, open func()) {
 	s.mu.Lock()
-	w = s.newWorkload(fmt.Sprintf("%s-guarded-%d", s.run.pods.name, len(s.guarded)))
+	w = s.newWorkload(fmt.Sprintf("%s-guarded-%d", s.pods.name, len(s.guarded)))
 	s.guarded = append(s.guarded, w)
 	s.mu.Unlock()
 	budget := &policyv1.PodDisruptionBudget{
