@@ -149,10 +149,10 @@ var _ = Describe("The agent's look before a reboot", func() {
 
 		By("a pod that a finalizer keeps long after its deletion")
 		ending := m.pod(ctx, "ending", m.owner("ReplicaSet"))
-		finalize := func(list string) {
+		finalize := func(ctx context.Context, list string) {
 			Expect(api.Patch(ctx, ending, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":`+list+`}}`)))).To(Succeed())
 		}
-		finalize(`["example.com/never"]`)
+		finalize(ctx, `["example.com/never"]`)
 		Expect(api.Delete(ctx, ending)).To(Succeed())
 		DeferCleanup(finalize, "null")
 		m.answers(ctx, "r1, guarded crashing, guarded ending, guarded job")

@@ -113,7 +113,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		Expect(keys).NotTo(BeEmpty())
 		for _, key := range keys {
 			switch key[1] {
-			case v1alpha1.AnnotationPaused, v1alpha1.AnnotationRebootRequested:
+			case v1alpha1.AnnotationPaused, v1alpha1.AnnotationRebootRequested, v1alpha1.AnnotationRetry:
 			default:
 				Expect(string(fence)).To(ContainSubstring("'" + key[1] + "'"))
 			}

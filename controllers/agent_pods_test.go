@@ -28,7 +28,7 @@ var _ = Describe("The agents of a policy", func() {
 		DeferCleanup(startManager(log, namespace))
 		now.forward(time.Minute) // because a new pod gets some time
 		Eventually(agentsOf).WithArguments(p).Should(Equal("2/3 False AgentsMissing " + f.nodes[2]))
-		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(HavePrefix("AgentsMissing: 1 of 3 nodes have no agent that works")))
+		Eventually(notesOf).WithArguments(p.Name).Should(ContainElement(HavePrefix("AgentsMissing: 1 of 3 nodes have no working agent")))
 		Eventually(labelsOf).WithArguments("reboot_operator_nodes", p.Name, "state").Should(ContainElement("agent_missing"))
 
 		agentIs(namespace, f.nodes[2], true)

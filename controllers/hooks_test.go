@@ -90,7 +90,7 @@ var _ = Describe("Hooks", func() {
 		f.need(name)
 		Eventually(labels).Should(HaveKey(v1alpha1.LabelBeforeReboot))
 		Eventually(f.condition).WithArguments(name, v1alpha1.NodeRebootPermitted).Should(And(Not(BeNil()), HaveField("Message",
-			ContainSubstring(before+` (is "{\"csi.example.com\":\"volumes of n1\"}", which is no answer`))))
+			ContainSubstring(before+` (is "{\"csi.example.com\":\"volumes of n1\"}"; valid answers are "true"`))))
 		Expect(annotations()).To(HaveKeyWithValue(before, others), "the manager has not asked for it")
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		Eventually(labels).ShouldNot(HaveKey(v1alpha1.LabelBeforeReboot))

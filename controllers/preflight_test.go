@@ -119,7 +119,7 @@ var _ = Describe("Pods that keep their node", func() {
 		f.plays(f.nodes[0], agents.Abort(v1alpha1.ReasonUndrainablePod, "db-0 stays", time.Now()))
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("False UndrainablePod"))
 		Expect(f.condition(f.nodes[0], v1alpha1.NodeRebootPermitted).Message).To(
-			MatchRegexp(`^cannot be drained: default/db-0; the last try failed, and the next is due \w+ \S+ \d\d:\d\d:\d\d UTC$`))
+			MatchRegexp(`^cannot be drained: default/db-0; the last try failed, and the next is due \w+ \S+ \d\d:\d\d:\d\d UTC; to retry now: kubectl annotate node \S+ reboot-operator.io/retry=2 --overwrite$`))
 		Expect(conditionOf(p, v1alpha1.ConditionHalted).Status).To(Equal(metav1.ConditionFalse))
 
 		By("the budget opening")

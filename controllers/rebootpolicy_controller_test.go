@@ -92,22 +92,6 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(Equal(f.nodes))
 	})
 
-	It("grants a node that is back the next reboot half an hour later", func() {
-		f := makeFleet(1)
-		name := f.nodes[0]
-		f.policy("workers")
-		f.need(name)
-		Expect(f.next()).To(Equal(name))
-		f.reboot(name)
-		f.finishes(name)
-		f.need(name)
-		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
-		Expect(f.condition(name, v1alpha1.NodeRebootPermitted).Message).To(ContainSubstring("the next may begin 30m0s after that"))
-		Consistently(f.granted, "300ms").Should(BeEmpty())
-		f.passes(name, 31*time.Minute)
-		Expect(f.next()).To(Equal(name))
-	})
-
 	It("writes on each node how long it may be up under maxUptime, while a policy limits it", func() {
 		f := makeFleet(2)
 		maximum := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationMaxUptime] }
@@ -197,7 +181,7 @@ var _ = Describe("Manager", func() {
 		Eventually(grantsOf).WithArguments(p).Should(HaveLen(1))
 		withdrawn := policyStatus(p).Grants[0]
 		f.need(f.nodes[1:3]...)
-		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(HavePrefix("node "+refusing+" holds a slot"), MatchRegexp(`the grant is withdrawn [^;]* UTC, and the slot is given back`)))
+		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(HavePrefix("node "+refusing+" has held a slot"), MatchRegexp(`the grant is withdrawn [^;]* UTC, and the slot is given back`)))
 		Consistently(f.granted, "300ms").Should(BeEmpty())
 
 		now.forward(6 * time.Minute)
@@ -250,7 +234,7 @@ var _ = Describe("Manager", func() {
 		p := f.policy("workers")
 		f.need(dropping)
 		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(
-			HavePrefix("node "+dropping+" holds a slot"), ContainSubstring("did not keep annotation "+v1alpha1.AnnotationGrant)))
+			HavePrefix("node "+dropping+" has held a slot"), ContainSubstring("did not keep annotation "+v1alpha1.AnnotationGrant)))
 		now.forward(6 * time.Minute)
 		f.need(f.nodes[1])
 		Expect(f.next()).To(Equal(f.nodes[1]))

@@ -22,7 +22,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/secret"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
@@ -79,7 +78,7 @@ func startManager(log *requestLog, agents ...string) func() {
 	r := &controllers.RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("manager"), Clock: now,
 		Gates:          newGates(mgr),
-		AgentNamespace: namespace, Paces: paces, Metrics: counted, RebootInterval: plan.DefaultRebootInterval,
+		AgentNamespace: namespace, Paces: paces, Metrics: counted,
 	}
 	r.Notifier, err = controllers.NewNotifier(mgr, r.Recorder, counted, "default", hurriedClock{})
 	Expect(err).NotTo(HaveOccurred())
