@@ -29,9 +29,6 @@ type Pod struct {
 	UID             types.UID
 	Reason, Message string
 	Budgets         string
-	// Lasting reports whether the pod has been asked in vain for several seconds. Most budgets allow
-	// the eviction before that.
-	Lasting bool
 }
 
 func comparePods(a, b Pod) int {
@@ -129,11 +126,10 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 		return Pod{}, false
 	case e.answer == crowded:
 		pod := e.pod(v1alpha1.EventEvictionBlocked, crowdedMessage(p.budgets.of(e.target)))
-		pod.Budgets, pod.Lasting = p.budgets.of(e.target), true
+		pod.Budgets = p.budgets.of(e.target)
 		return pod, true
 	default:
 		pod := e.pod(v1alpha1.EventEvictionBlocked, e.message)
-		pod.Lasting = e.attempts > failuresHidden
 		if e.answer == refused {
 			pod.Budgets = p.budgets.of(e.target)
 		}

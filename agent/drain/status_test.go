@@ -13,11 +13,6 @@ func blockedPod(name, reason, message string) Pod {
 	return Pod{Namespace: "default", Name: name, UID: makeTarget(name).uid, Reason: reason, Message: message}
 }
 
-func lasting(p Pod) Pod {
-	p.Lasting = true
-	return p
-}
-
 func TestStatus(t *testing.T) {
 	cases := map[string]struct {
 		script *script
@@ -50,28 +45,24 @@ func TestStatus(t *testing.T) {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").sent("a"),
 			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", no.message)}},
 		},
-		"a third refusal is lasting": {
-			script: begin(t, makeTarget("a")).answered(0, no, "a", "a", "a"),
-			want:   Status{Remaining: 1, Blocked: []Pod{lasting(blockedPod("a", "EvictionBlocked", no.message))}},
-		},
 		"two failures are nobody's business": {
 			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a"),
 			want:   Status{Remaining: 1},
 		},
 		"three are": {
 			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a", "a"),
-			want:   Status{Remaining: 1, Blocked: []Pod{lasting(blockedPod("a", "EvictionBlocked", "EOF"))}},
+			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", "EOF")}},
 		},
 		"several budgets: the message names the problem": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a"),
-			want: Status{Remaining: 1, Blocked: []Pod{lasting(blockedPod("a", "EvictionBlocked",
-				"several PodDisruptionBudgets select the pod, which the eviction API does not support: leave one"))}},
+			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked",
+				"several PodDisruptionBudgets select the pod, which the eviction API does not support: leave one")}},
 		},
 		"several budgets: and, once known, the budgets": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a").
 				budget(0, web(0)).named("all", web(0)).named("other", api(0)),
 			want: Status{Remaining: 1, Blocked: []Pod{{
-				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "all, web", Lasting: true,
+				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "all, web",
 				Message: "several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one",
 			}}},
 		},

@@ -63,12 +63,9 @@ func (a *announcer) once(key, value string) bool {
 	return !announced || last != value
 }
 
-// evictionsBlocked returns the blocked pods without those that a rule waits for, and those that were
-// refused only just now.
+// evictionsBlocked returns the blocked pods without those that a rule waits for.
 func evictionsBlocked(blocked []drain.Pod) []drain.Pod {
-	return slices.DeleteFunc(slices.Clone(blocked), func(p drain.Pod) bool {
-		return p.Reason == string(v1alpha1.DrainWaitCompleted) || p.Reason == v1alpha1.EventEvictionBlocked && !p.Lasting
-	})
+	return slices.DeleteFunc(slices.Clone(blocked), func(p drain.Pod) bool { return p.Reason == string(v1alpha1.DrainWaitCompleted) })
 }
 
 func uids(pods []drain.Pod) string {

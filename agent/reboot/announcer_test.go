@@ -65,8 +65,6 @@ func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 	a := newAnnouncer(events.NewFakeRecorder(10))
 	node, o := &corev1.Node{}, step.Observation{Record: inPhase(drainingPhase)}
 	blocked := []drain.Pod{{Namespace: "a", Name: "db-0", UID: "1", Reason: v1alpha1.EventEvictionBlocked, Message: "why"}}
-	a.notice(node, o, blocked) // the budget may allow it within a second
-	blocked[0].Lasting = true
 	for range 2 {
 		a.begun(node, o, *o.Record.Progress)
 		a.notice(node, o, blocked)
