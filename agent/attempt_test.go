@@ -29,7 +29,7 @@ func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 	m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	m.grant(ctx, 1, protocol.GrantActive)
 	m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
-	m.isBlocked(ctx)
+	m.emits(ctx, v1alpha1.EventEvictionBlocked)
 	return m
 }
 

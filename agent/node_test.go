@@ -173,13 +173,3 @@ func (m *machine) emits(ctx context.Context, reason string) {
 	GinkgoHelper()
 	Eventually(func() map[string]int { return m.eventsOf(ctx) }).Should(HaveKey(reason))
 }
-
-// isBlocked waits for the event about a budget that refuses the eviction of a pod several times. It
-// advances the agent's clock between the tries.
-func (m *machine) isBlocked(ctx context.Context) {
-	GinkgoHelper()
-	Eventually(func() map[string]int {
-		m.passes(ctx, 2*time.Second)
-		return m.eventsOf(ctx)
-	}).WithPolling(250 * time.Millisecond).Should(HaveKey(v1alpha1.EventEvictionBlocked))
-}

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 // recent is the number of budget revisions that a violation shows.
@@ -74,46 +72,6 @@ func (b *budget) pod(name string, r Change) (broken string) {
 // cameBack is the time before the point of no return within which a pod may have come back to its
 // node without being evicted again. The agent trusts a permission to evict for ten seconds.
 const cameBack = 12 * time.Second
-
-// goesDown judges the pods that go down with a machine that logind reboots. They are disrupted
-// without an eviction, so their budgets must allow that, too.
-func (j *Judge) goesDown(r Change) {
-	for _, node := range slices.Sorted(maps.Keys(j.nodes)) {
-		n := j.nodes[node]
-		if n.last == nil || n.last.Status.NodeInfo.BootID != r.Boot || !n.now.committed || j.leavesPods(n) {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(j.budgets)) {
-			b := j.budgets[name]
-			if lost := j.left(b, node, n.committed); len(lost) > 0 && b.complete && len(b.available)-len(lost)+b.involuntary < b.minAvailable {
-				j.report(Budget, "pods %v of budget %s go down with node %s: %d are available, %d must be", lost, name, node, len(b.available), b.minAvailable)
-			}
-		}
-	}
-}
-
-// left returns the available pods of a budget that were on a node well before its point of no
-// return, and whose eviction the API server has not allowed.
-func (j *Judge) left(b *budget, node string, committed time.Time) (names []string) {
-	for uid, since := range b.available {
-		if pod := j.pods[uid]; pod != nil && pod.Spec.NodeName == node && !b.leave[pod.Name] && committed.Sub(since) > cameBack {
-			names = append(names, pod.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// leavesPods reports whether the policy of a node's attempt lets pods go down with the node: by its
-// drain rules, or because it reboots nodes whose drain timed out.
-func (j *Judge) leavesPods(n *node) bool {
-	p := j.policies[n.now.policy]
-	if p == nil || p.last == nil {
-		return true
-	}
-	drain := p.last.Spec.DrainOrDefault()
-	return drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutReboot || len(drain.Rules) > 0
-}
 
 // IsAvailable reports whether a PodDisruptionBudget counts a pod as healthy: it is Ready and not
 // being deleted.
