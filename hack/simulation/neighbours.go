@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -226,18 +227,18 @@ func (w *World) strip(name string, strips bool) {
 	}
 }
 
-// mutate plays a mutating policy.
-func (w *World) mutate(by string, object client.Object) {
+// mutate plays a mutating policy, which takes the annotations out of a write.
+func (w *World) mutate(by string, before, after client.Object) {
 	w.mu.Lock()
-	strips := w.stripped[object.GetName()]
+	strips := w.stripped[after.GetName()]
 	w.mu.Unlock()
-	node, ok := object.(*corev1.Node)
+	node, ok := after.(*corev1.Node)
 	if !ok || !strips || by != v1alpha1.FieldOwnerManager {
 		return
 	}
 	grant, err := protocol.ParseGrant(node.Annotations)
 	progress, progressErr := protocol.ParseProgress(node.Annotations)
 	if err == nil && grant != nil && progressErr == nil && (progress == nil || progress.Seq < grant.Seq) {
-		delete(node.Annotations, v1alpha1.AnnotationGrant)
+		node.Annotations = maps.Clone(before.GetAnnotations())
 	}
 }

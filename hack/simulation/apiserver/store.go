@@ -71,12 +71,12 @@ type Store struct {
 	log       []Event
 	compacted int64
 	watches   map[Key][]*Watch
-	mutate    func(by string, object client.Object)
+	mutate    func(by string, before, after client.Object)
 }
 
 // Mutate installs a mutating admission policy that may change each object before it is stored. Nil
 // removes it.
-func (s *Store) Mutate(mutate func(by string, object client.Object)) {
+func (s *Store) Mutate(mutate func(by string, before, after client.Object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mutate = mutate

@@ -107,7 +107,7 @@ func (s *Store) write(key Key, by string, change func(client.Object) error) (cli
 	}
 	after.SetResourceVersion(version)
 	if s.mutate != nil {
-		s.mutate(by, after)
+		s.mutate(by, before, after)
 	}
 	switch after := after.(type) {
 	case *corev1.Node:
