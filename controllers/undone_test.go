@@ -23,7 +23,7 @@ import (
 // writes.
 func (s *server) undoes(name string, keys ...string) {
 	before := maps.Clone(s.node(name).Annotations)
-	s.store.Mutate(func(by string, object client.Object) {
+	s.store.Mutate(func(by string, _, object client.Object) {
 		if by != v1alpha1.FieldOwnerManager || object.GetName() != name {
 			return
 		}
@@ -147,7 +147,7 @@ func TestReconcile_ReportsACordonThatStays(t *testing.T) {
 		p := protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: e.BootID, At: e.At, Cordoned: true}
 		node.Annotations[v1alpha1.AnnotationProgress], node.Spec.Unschedulable, node.Status.NodeInfo.BootID = p.String(), true, "another"
 	})
-	s.store.Mutate(func(by string, object client.Object) {
+	s.store.Mutate(func(by string, _, object client.Object) {
 		if node, ok := object.(*corev1.Node); ok && by == v1alpha1.FieldOwnerManager && node.Name == e.Node {
 			node.Spec.Unschedulable = true
 		}
@@ -170,7 +170,7 @@ func TestReconcile_AConditionThatIsUndoneIsWrittenOnceAMinute(t *testing.T) {
 	recorder := events.NewFakeRecorder(1000)
 	s.reconciler.announce.recorder = recorder
 	waits, undone := serverNode(2*slots, true, now.Now()).Name, 0
-	s.store.Mutate(func(by string, object client.Object) {
+	s.store.Mutate(func(by string, _, object client.Object) {
 		node, ok := object.(*corev1.Node)
 		if !ok || by != v1alpha1.FieldOwnerManager || node.Name != waits {
 			return
@@ -206,7 +206,7 @@ func TestReconcile_ALedgerThatIsUndoneGrantsNothing(t *testing.T) {
 	s.reconciler.announce.recorder = recorder
 	before := s.policy().Status.Grants
 	s.comeBack(t)
-	s.store.Mutate(func(by string, object client.Object) {
+	s.store.Mutate(func(by string, _, object client.Object) {
 		if policy, ok := object.(*v1alpha1.RebootPolicy); ok && by == v1alpha1.FieldOwnerManager {
 			policy.Status.Grants = before
 		}
