@@ -15,9 +15,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// RemovePolicies deletes all policies and waits until the managers, which run besides, have ended the
-// reboots they have granted. It fails if that takes longer than patience. Policies that are already
-// being deleted then go on ending.
+// RemovePolicies deletes all policies and waits until the managers have ended the granted reboots. It
+// fails if that takes longer than patience. The managers then continue to end them.
 func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration, out io.Writer) error {
 	err := c.DeleteAllOf(ctx, &v1alpha1.RebootPolicy{})
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -26,25 +25,32 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 	if err != nil {
 		return fmt.Errorf("deleting the policies: %w", err)
 	}
-	shown := ""
+	shown, unread := "waiting for the policies", error(nil)
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
 		var left v1alpha1.RebootPolicyList
 		if err := c.List(ctx, &left); err != nil {
+			if ctx.Err() == nil {
+				unread = err
+			}
 			return meta.IsNoMatchError(err), nil // the API server may answer next time
 		}
+		unread = nil
 		if text := underWay(left.Items); text != shown {
 			shown = text
 			fmt.Fprintln(out, text)
 		}
 		return len(left.Items) == 0, nil
 	})
-	if err != nil {
-		return fmt.Errorf("%s, after %s. The reboots go on: uninstall again once they are over (kubectl get rebootpolicies). If no manager runs, see Remove in docs/install.md",
-			shown, patience)
+	switch {
+	case err == nil:
+		return nil
+	case unread != nil:
+		return fmt.Errorf("%s, after %s: listing policies: %w", shown, patience, unread)
 	}
-	return nil
+	return fmt.Errorf("%s, after %s. The reboots go on: uninstall again once they are over (kubectl get rebootpolicies). If no manager runs, see Remove in docs/install.md",
+		shown, patience)
 }
 
 // underWay says which nodes the deletion of policies waits for.

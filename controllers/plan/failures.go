@@ -272,11 +272,17 @@ func (a attempts) retryHint(n *Node) string {
 // attempt, which AnnotationRetry takes. The time is zero if the node is not held back, or holds a grant.
 func BackOff(policy *v1alpha1.RebootPolicy, n *Node, now time.Time) (until time.Time, attempt int64) {
 	a := attempts{policy: policy, now: now, interval: DefaultRebootInterval}
-	until, _ = a.backOff(n)
-	if until = timing.Latest(until, a.triesFrom(n), a.rested(n)); !now.Before(until) || n.Outstanding() {
-		until = time.Time{}
+	return a.retryAt(n), a.lastNumber(n)
+}
+
+// retryAt returns when the next attempt of a node may begin, or zero if it may begin now or one is
+// under way.
+func (a attempts) retryAt(n *Node) time.Time {
+	until, _ := a.backOff(n)
+	if until = timing.Latest(until, a.triesFrom(n), a.rested(n)); !a.now.Before(until) || n.Outstanding() {
+		return time.Time{}
 	}
-	return until, a.lastNumber(n)
+	return until
 }
 
 // unused reports whether the node's last grant ended without a reboot: its agent or a before-hook
@@ -328,7 +334,7 @@ func failuresOf(d *Draft) []Failure {
 		default:
 			continue
 		}
-		f.RetryAt, _ = BackOff(d.f.Policy, n, d.f.Now)
+		f.RetryAt = d.f.attempts.retryAt(n)
 		failures = append(failures, f)
 	}
 	slices.SortFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Node, b.Node) })
