@@ -66,7 +66,7 @@ var _ = Describe("An attempt", func() {
 		m.emits(ctx, string(v1alpha1.ReasonRebooting))
 	})
 
-	It("never goes on where the drain fails, not even after its time (behaviour 40)", func(ctx SpecContext) {
+	It("never continues after a failed drain, not even once its time is over (behaviour 40)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
 		m.requests.forbid("/api/v1/pods", 1) // the one request is the check before the drain
 		m.start(ctx)

@@ -17,7 +17,8 @@ import (
 	fleetlockserver "github.com/reboot-operator/reboot-operator/controllers/fleetlock/server"
 )
 
-// serveFleetLock makes a manager serve FleetLock at a port of its own, because that of its last life may not be free yet.
+// serveFleetLock makes a manager serve FleetLock on a new port, because the port of the process before
+// may still be taken.
 func (s *scenario) serveFleetLock(ctx context.Context, mgr manager.Manager) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

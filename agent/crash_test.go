@@ -50,9 +50,9 @@ func TestCrashAtEveryWrite_Rollback(t *testing.T) {
 	faultAtEveryWrite(t, []fault{killAfter}, func(s *scenario) { s.rollsBack = true }, "a")
 }
 
-// TestCrashAtEveryWrite_FleetLock_Behaviour65: the clients of two hosts ask for a reboot and get a yes
-// one after the other, each past the point of no return, whichever process is killed at whichever
-// write. The managers that are killed are also the servers.
+// TestCrashAtEveryWrite_FleetLock_Behaviour65 kills one process after each write. The clients of two
+// hosts still get their permissions one after the other, each past the point of no return. The
+// managers that are killed are also the servers.
 func TestCrashAtEveryWrite_FleetLock_Behaviour65(t *testing.T) {
 	faultAtEveryWrite(t, []fault{killAfter}, func(s *scenario) { s.fleetLock = true }, "a", "b")
 }
@@ -120,7 +120,7 @@ type scenario struct {
 	fleetLock bool
 
 	mu sync.Mutex
-	// server is where the manager that runs serves FleetLock.
+	// server is the address at which the running manager serves FleetLock.
 	server string
 	writes []string
 	wg     sync.WaitGroup

@@ -21,7 +21,7 @@ const (
 	sectionAgent        = "The agent's token of node n1"
 	sectionFallback     = "The agent's token of node n1 in the fallback"
 	sectionManager      = "The manager's token"
-	sectionManageAgents = "The manager's token where the manager brings the agents"
+	sectionManageAgents = "The manager's token if the manager creates the agents' pods"
 	sectionStranger     = "The token of any other pod"
 	sectionRecord       = "A token that may patch Nodes"
 	sectionLevels       = "Pod Security"

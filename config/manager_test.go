@@ -62,8 +62,8 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("writing an event", createEvent),
 		Entry("its own lease", leaseIn(namespace)),
 		Entry("asking who scrapes, and what they may", createReview),
-		Entry("reading a secret of its own namespace by name", getMountedSecret),
-		Entry("listing the pods of its own namespace", get(ownPods)),
+		Entry("reading a secret in its namespace by name", getMountedSecret),
+		Entry("listing the pods in its namespace", get(ownPods)),
 	)
 
 	DescribeTable("refuses", func(ctx SpecContext, try attempt) {
@@ -92,9 +92,9 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("evicting a pod", evictPodOf("n1")),
 		Entry("deleting a pod", deletePodOf("n1")),
 		Entry("reading any secret", listSecrets),
-		Entry("listing the secrets of its own namespace", listSecretsOf(namespace)),
+		Entry("listing the secrets in its namespace", listSecretsOf(namespace)),
 		Entry("reading a secret of another namespace", getSecret(metav1.NamespaceSystem, "x")),
-		Entry("making a token of its own", createToken),
+		Entry("making a token for itself", createToken),
 		Entry("making a DaemonSet", createDaemonSet),
 		Entry("a DaemonSet of the agents' name", applyDaemonSet(namespace, agentAccount)),
 		Entry("looking at DaemonSets", listDaemonSets),

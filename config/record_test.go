@@ -53,8 +53,8 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		expectAllowed(ctx, who[as], try)
 		keep(sectionRecord, as, who[as])
 	},
-		Entry("a condition of its own", detector, patchNode("n4", conditioned("KernelDeadlock"), "status")),
-		Entry("an annotation of its own", detector, patchNode("n4", annotated("example.com/other", "y"), "status")),
+		Entry("one of its conditions", detector, patchNode("n4", conditioned("KernelDeadlock"), "status")),
+		Entry("one of its annotations", detector, patchNode("n4", annotated("example.com/other", "y"), "status")),
 		// What remains possible: the keys for administrators, conditions, and what kubelets report.
 		Entry("asking for a reboot", detector, patchNode("n4", forgedRequest, "status")),
 		Entry("a need that is not true", detector, patchNode("n4", forgedNeed, "status")),

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("What other operators left on a node", func() {
-	It("is no need for a reboot, uses up no limit, holds no reboot up that is needed, and outlives it (behaviour 60)", func(ctx SpecContext) {
+	It("neither causes a reboot nor counts against the limit, delays no reboot that is needed, and outlives it (behaviour 60)", func(ctx SpecContext) {
 		f := makeFleet(2)
 		marked, other := f.nodes[0], f.nodes[1]
 		node := f.get(marked)

@@ -58,7 +58,7 @@ var _ = Describe("Manager", func() {
 		Expect(countOf("reboot_operator_reboots_total", p.Name, "succeeded")).To(BeEquivalentTo(3))
 	})
 
-	It("leaves nodes cordoned that an administrator had cordoned before, or cordons anew during the reboot (behaviours 43, 44)", func() {
+	It("leaves nodes cordoned that an administrator cordoned before the reboot, or again during it (behaviours 43, 44)", func() {
 		f := makeFleet(2)
 		before, anew := f.nodes[0], f.nodes[1]
 		f.patch(before, map[string]any{"spec": map[string]any{"unschedulable": true}})
@@ -161,7 +161,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("True Granted"))
 	})
 
-	It("reboots the others where one node's agent writes what no status holds, and where an administrator does", func() {
+	It("reboots the others even if a node's agent or an administrator writes values that no status may hold", func() {
 		f := makeFleet(2)
 		f.need(f.nodes...)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, `{"blockedBy":[{"reason":"`+strings.Repeat("x", 65)+`","message":"`+strings.Repeat("y", 2000)+`"}]}`)

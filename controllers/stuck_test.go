@@ -66,7 +66,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		Expect(f.granted()).To(Equal([]string{up}))
 	})
 
-	It("and leaves the boot ID as it was, as a soft reboot or a new process of the agent does, is no success and keeps its slot, though the need vanishes (behaviours 19, 48, 61, 63)", func() {
+	It("and keeps its boot ID, as after a soft reboot or a restart of the agent, does not succeed and keeps its slot, although the need vanishes (behaviours 19, 48, 61, 63)", func() {
 		f, p, down, _ := goesDown()
 		ready(f, down, "False")
 		ready(f, down, "True")

@@ -14,7 +14,7 @@ import (
 var attempted = map[string][]string{
 	"A stolen token of an agent":    {"The agent's token of node n1"},
 	"On Kubernetes 1.31 to 1.35":    {"The agent's token of node n1 in the fallback"},
-	"A stolen token of the manager": {"The manager's token", "The manager's token where the manager brings the agents"},
+	"A stolen token of the manager": {"The manager's token", "The manager's token if the manager creates the agents' pods"},
 	"Whoever may patch Nodes":       {"A token that may patch Nodes"},
 	"A hostile pod":                 {"The token of any other pod"},
 }

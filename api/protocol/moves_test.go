@@ -21,8 +21,8 @@ type model struct {
 	// goes down some time later. With sameBoot the host keeps its boot ID. blind removes the rule
 	// that the agent asks logind whether the host is going down.
 	refuses, sameBoot, blind bool
-	// anew lets somebody delete each Node once at any time. Its kubelet then registers it again.
-	anew bool
+	// recreated lets somebody delete each Node once at any time. Its kubelet then registers it again.
+	recreated bool
 	// Each of these removes one guard of the protocol.
 	noNodeVersion, noLedgerVersion bool
 	alsoReleasable                 func(protocol.Record, v1alpha1.LedgerEntry) bool
@@ -271,8 +271,8 @@ func (m model) agent(w world, n int, to emit) {
 	if m.restores && now.get(boot) > 1 {
 		to(move{"somebody", n, "restores the machine to its previous boot", -1, 0, 0}, w.restored(n))
 	}
-	if m.anew && now.life() == 0 {
-		to(move{"somebody", n, "deletes the Node, and its kubelet registers it anew", -1, 0, 0}, w.registeredAnew(n))
+	if m.recreated && now.life() == 0 {
+		to(move{"somebody", n, "deletes the Node, and its kubelet registers it again", -1, 0, 0}, w.registeredAgain(n))
 	}
 	if m.breaks && now.get(progSeq) != 0 && now&unreadable == 0 {
 		next := w
@@ -414,9 +414,9 @@ func (w world) restored(n int) world {
 	return w
 }
 
-// registeredAnew returns the world with a new Node that shows only what its kubelet reports of the
+// registeredAgain returns the world with a new Node that shows only what its kubelet reports of the
 // host.
-func (w world) registeredAnew(n int) world {
+func (w world) registeredAgain(n int) world {
 	w.writeNode(n, view(0).with(boot, w.nodes[n].get(boot))|reborn)
 	return w
 }

@@ -16,9 +16,9 @@ var (
 	twoPolicies = model{policies: 2, leaders: 2, nodes: 1, limit: 1, grants: 2}
 	// byHand lets somebody reboot the host at any time, outside the protocol.
 	byHand = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, byHand: true}
-	// anew lets somebody delete the Node at any time. The Node that the kubelet then registers has
+	// recreated lets somebody delete the Node at any time. The Node that the kubelet then registers has
 	// not seen any grant.
-	anew = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 3, anew: true}
+	recreated = model{policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 3, recreated: true}
 	// withdrawn lets the managers withdraw grants that they could not publish, and adopt grants
 	// that a stopped manager publishes late.
 	withdrawn = model{policies: 1, leaders: 2, nodes: 2, limit: 1, grants: 2, withdraws: true}
@@ -60,7 +60,7 @@ func TestProtocol_KeepsTheLimit(t *testing.T) {
 		"two managers, two nodes, one of them at a time": {twoManagers, 900_000},
 		"a node that moves between two policies":         {twoPolicies, 900_000},
 		"a host that is rebooted by hand (behaviour 50)": {byHand, 50_000},
-		"a Node that is registered anew":                 {anew, 600_000},
+		"a Node that is registered again":                {recreated, 600_000},
 		"one manager, and hosts rebooted by hand":        {oneManager, 50_000},
 		"grants that cannot be published":                {withdrawn, 6_000_000},
 		"two policies that share one limit":              {shared, 1_000_000},
@@ -109,8 +109,8 @@ func TestProtocol_NeedsEachGuard(t *testing.T) {
 		"order: a grant is cancelled on the Node before its release":  {twoManagers, func(m *model) { m.alsoReleasable = unpublished }},
 		"cancelwait: a release waits until the agent cannot start":    {twoManagers, func(m *model) { m.alsoReleasable = cancelled }},
 		"owner: a cancelled grant keeps its policy's name":            {twoPolicies, func(m *model) { m.renames = true }},
-		"uid: the ledger names the very Node":                         {anew, func(m *model) { m.noUID = true }},
-		"gone: a live reading shows that the Node is another one":     {anew, func(m *model) { m.believesGone = true }},
+		"uid: the ledger names the very Node":                         {recreated, func(m *model) { m.noUID = true }},
+		"gone: a live reading shows that the Node is another one":     {recreated, func(m *model) { m.believesGone = true }},
 		"busy: a newer grant waits until an older one is over":        {twoPolicies, func(m *model) { m.publishesWhileBusy = true }},
 		"mark: a grant is withdrawn in the ledger before its release": {withdrawn, func(m *model) { m.noMark = true }},
 		"look: a live reading after the mark does not show the grant": {withdrawn, func(m *model) { m.noLook = true }},
@@ -144,7 +144,7 @@ func TestProtocol_LeadsBack(t *testing.T) {
 		"a logind that refuses":                   {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, refuses: true},
 		"a host that keeps its boot ID":           {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, refuses: true, sameBoot: true},
 		"a machine that is restored":              {policies: 1, leaders: 1, nodes: 2, limit: 1, grants: 2, restores: true},
-		"a Node that is registered anew":          {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, anew: true, byHand: true},
+		"a Node that is registered again":         {policies: 1, leaders: 1, nodes: 1, limit: 1, grants: 3, recreated: true, byHand: true},
 		"grants that cannot be published":         {policies: 1, leaders: 2, nodes: 1, limit: 1, grants: 2, withdraws: true},
 		"two policies that share one limit":       {policies: 2, leaders: 1, nodes: 2, limit: 1, grants: 2, shared: true},
 		"two policies":                            {policies: 2, leaders: 1, nodes: 1, limit: 1, grants: 3, byHand: true},

@@ -46,7 +46,7 @@ type host struct {
 
 	cordonedBy string
 	boots      int
-	// parsed is what the planner reads of read, the Node at the time of parsing.
+	// parsed is the planner's view of read, the Node from which it was parsed.
 	parsed plan.Node
 	read   *corev1.Node
 	// down is true while the host is off. backAt is the time when it is up again, or zero if

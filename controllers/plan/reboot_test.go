@@ -228,8 +228,8 @@ func TestReboots_CrowdedOut(t *testing.T) {
 	}
 }
 
-// TestReboots_CrowdedOutOneForEach checks that only as many new grants are cancelled as there is no
-// room for, the last ones first.
+// TestReboots_CrowdedOutOneForEach checks that only the new grants above the limit are cancelled, the
+// last ones first.
 func TestReboots_CrowdedOutOneForEach(t *testing.T) {
 	grants := holding(3, entry("a", 1), entry("b", 2), entry("c", 3))
 	for name, tc := range map[string]struct {

@@ -44,7 +44,7 @@ type cluster struct {
 	handlers []toolscache.ResourceEventHandler
 	reads    int
 	writes   int
-	// attempts counts the writes that were tried, and refusal is what they get.
+	// attempts counts the attempted writes. They fail with refusal, unless it is nil.
 	attempts int
 	refusal  error
 }
