@@ -15,8 +15,8 @@ type Concurrency struct {
 	// +kubebuilder:validation:XValidation:rule=`type(self) == int ? (self >= 0 && self <= 1000) : self == '100%' || self.matches(r'^\d\d?%$')`,message="maxUnavailable must be a number of nodes from 0 to 1000, or a percentage from 0% to 100%"
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// topologyKey is a node label, such as topology.kubernetes.io/zone, of which one value reboots at a time, in the order of the values.
-	// Nodes without the label come last.
+	// topologyKey is a node label, such as topology.kubernetes.io/zone.
+	// Nodes reboot one value of the label at a time, in the order of the values, and nodes without the label come last.
 	// If it is absent, nodes reboot independently of their labels.
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
