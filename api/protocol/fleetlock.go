@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ const FleetLockLasts = time.Hour
 
 // FleetLockEngine is the name under which the agent reports the requests of a FleetLock client.
 const FleetLockEngine = "fleetlock"
+
+// maxClientIDBytes is the length of the longest name of a Node.
+const maxClientIDBytes = 253
 
 // FleetLockRequest is the last request of a FleetLock client for a reboot of its host.
 type FleetLockRequest struct {
@@ -35,6 +39,9 @@ func ParseFleetLock(annotations map[string]string) (*FleetLockRequest, error) {
 func (r *FleetLockRequest) validate() error {
 	if r.BootID == "" || r.ID == "" {
 		return errors.New("bootID and id must be set")
+	}
+	if len(r.ID) > maxClientIDBytes {
+		return fmt.Errorf("id has more than %d bytes", maxClientIDBytes)
 	}
 	return fits(r.BootID, r.At)
 }

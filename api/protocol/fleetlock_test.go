@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestFleetLockRequest_CountsForAnHourOfItsBoot(t *testing.T) {
 		"in no boot":                       {written("", now), false},
 		"at no time":                       {`{"bootID":"boot","id":"n1"}`, false},
 		"by nobody":                        {`{"bootID":"boot","at":"2026-11-21T22:00:00Z"}`, false},
+		"by a name that no Node has":       {protocol.FleetLockRequest{BootID: "boot", ID: strings.Repeat("n", 254), At: metav1.NewTime(now)}.String(), false},
 		"unreadable":                       {"yes", false},
 		"at a time that no status accepts": {`{"bootID":"boot","id":"n1","at":"10000-01-01T00:00:00Z"}`, false},
 	} {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,11 +41,11 @@ func (r *requests) record(ctx context.Context, nodes client.Writer, node *corev1
 	err := nodes.Patch(ctx, target, patch, client.FieldOwner(v1alpha1.FieldOwnerManager))
 	switch {
 	case err == nil:
-		ctrl.LoggerFrom(ctx).Info("Recorded that a FleetLock client asks for a reboot", "Node", node.Name, "id", id)
+		ctrl.LoggerFrom(ctx).Info("Recorded that a FleetLock client asks for a reboot", "Node", klog.KObj(node), "id", id)
 	case apierrors.IsConflict(err): // Nothing was written, and the newer Node is on its way to the cache.
 		r.giveBack(node.Name)
 	default:
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot record that a FleetLock client asks for a reboot", "Node", node.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot record that a FleetLock client asks for a reboot", "Node", klog.KObj(node))
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -284,7 +285,7 @@ func (s *Server) preReboot(ctx context.Context, cached *corev1.Node, id string) 
 	}
 	a := fleetlock.PreReboot(&node, policy.Status.Grants)
 	if a.OK {
-		ctrl.LoggerFrom(ctx).Info("The FleetLock client may reboot its host", "Node", node.Name, "seq", record.Grant.Seq)
+		ctrl.LoggerFrom(ctx).Info("The FleetLock client may reboot its host", "Node", klog.KObj(&node), "seq", record.Grant.Seq)
 	}
 	return a
 }
@@ -297,7 +298,7 @@ func (*Server) steadyState(_ context.Context, node *corev1.Node, _ string) fleet
 
 func (s *Server) unread(ctx context.Context, node *corev1.Node, err error) fleetlock.Answer {
 	if !apierrors.IsNotFound(err) {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot confirm that a FleetLock client may reboot its host", "Node", node.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot confirm that a FleetLock client may reboot its host", "Node", klog.KObj(node))
 	}
 	a := fleetlock.Unread(node)
 	a.Waits = false // The client asks again in a few minutes. The return of the API server would not wake the request.
