@@ -6,10 +6,12 @@ import (
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 )
 
@@ -160,10 +161,7 @@ func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRate
 func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	reach := func(state int32) {
 		f.agents.state.Store(state)
-		policies, err := listing.Policies(ctx, f.client)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for the agents' pods")
-		}
+		policies := f.listForEvent(ctx)
 		for i := range policies {
 			queue.Add(request(policies[i].Name))
 		}
@@ -186,10 +184,15 @@ func (f *fleetReader) agentChanged(ctx context.Context, object any, queue workqu
 		return
 	}
 	node := &corev1.Node{}
-	if err := f.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); err != nil {
-		return // the event of the Node comes later
+	var affected []reconcile.Request
+	switch err := f.client.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node); {
+	case err == nil:
+		affected = f.policiesOf(ctx, node)
+	case !apierrors.IsNotFound(err): // otherwise the event of the Node comes later
+		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine which policies an agent's pod affects, and asks all", "Pod", klog.KObj(pod))
+		affected = f.allPolicies(ctx, node)
 	}
-	for _, policy := range f.policiesOf(ctx, node) {
+	for _, policy := range affected {
 		queue.AddAfter(policy, f.paces.AgentEvent)
 	}
 }

@@ -3,12 +3,14 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -65,17 +67,28 @@ func oneWorker(o controller.Options) controller.Options {
 // nodes from or to any other.
 func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []reconcile.Request {
 	requests := []reconcile.Request{request(""), request(changed.GetName())}
-	policies, err := listing.Policies(ctx, f.client)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed policy")
-		return requests
-	}
+	policies := f.listForEvent(ctx)
 	for i := range policies {
 		if name := policies[i].Name; name != changed.GetName() {
 			requests = append(requests, request(name))
 		}
 	}
 	return requests
+}
+
+// listForEvent lists the policies, of which some must be queued because of an event. It retries
+// until it succeeds, because no other event may follow. It returns nil once ctx has ended.
+func (f *fleetReader) listForEvent(ctx context.Context) []v1alpha1.RebootPolicy {
+	var policies []v1alpha1.RebootPolicy
+	delay := wait.Backoff{Duration: errorPause, Factor: 2, Steps: math.MaxInt, Cap: errorPauseMax}.DelayFunc()
+	_ = delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if policies, err = listing.Policies(ctx, f.client); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "Cannot determine which policies an event affects, and tries again")
+		}
+		return err == nil, nil
+	})
+	return policies
 }
 
 // slotFreed enqueues the policies whose nodes may wait for a slot that another policy's entry has
@@ -103,12 +116,7 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	if len(left) == 0 {
 		return nil
 	}
-	policies, err := listing.Policies(ctx, f.client)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a free slot")
-		return nil
-	}
-	names := plan.NewGovernor(policies).SharedWith(after.Name)
+	names := plan.NewGovernor(f.listForEvent(ctx)).SharedWith(after.Name)
 	if names == nil && slices.ContainsFunc(left, func(e v1alpha1.LedgerEntry) bool { return e.Policy != "" }) {
 		return []string{after.Name}
 	}
@@ -125,11 +133,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 		return nil
 	}
 	f.noteNode(ctx, node)
-	policies, err := listing.Policies(ctx, f.client)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Listed no policies for a changed node")
-		return nil
-	}
+	policies := f.listForEvent(ctx)
 	names := map[string]bool{}
 	governor := plan.NewGovernor(policies)
 	n := plan.NodeOf(node)

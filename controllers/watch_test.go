@@ -2,12 +2,16 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -64,5 +68,79 @@ func TestFleetReader_ANodeOfRivalsConcernsWhoSharesTheirLimits(t *testing.T) {
 		if !slices.Contains(got, request(name)) {
 			t.Errorf("%v, without %s", got, name)
 		}
+	}
+}
+
+// brokenCache is a cluster whose policies cannot be listed for a while, and whose Nodes cannot be
+// read.
+type brokenCache struct {
+	thePolicies
+
+	failures *int
+}
+
+func (b brokenCache) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if *b.failures--; *b.failures >= 0 {
+		return errBroken
+	}
+	return b.thePolicies.List(ctx, list, options...)
+}
+
+func (b brokenCache) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errBroken
+}
+
+var errBroken = errors.New("broken cache")
+
+func TestFleetReader_NoEventIsLostIfPoliciesCannotBeListed(t *testing.T) {
+	type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	one, two := v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}
+	one.Name, two.Name = "one", "two"
+	two.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "one"}
+	before := one.DeepCopy()
+	before.Status.Grants = []v1alpha1.LedgerEntry{{Node: "n1", Seq: 1, Policy: "two"}}
+	add := func(queue requests, all []reconcile.Request) {
+		for _, r := range all {
+			queue.Add(r)
+		}
+	}
+	cases := map[string]func(context.Context, *fleetReader, requests){
+		"a changed policy": func(ctx context.Context, f *fleetReader, queue requests) { add(queue, f.allPolicies(ctx, &one)) },
+		"a changed node": func(ctx context.Context, f *fleetReader, queue requests) {
+			add(queue, f.policiesOf(ctx, new(nodeOfVersion("n1", 1))))
+		},
+		"a freed slot": func(ctx context.Context, f *fleetReader, queue requests) {
+			f.slotFreed().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: &one}, queue)
+		},
+		"an agent's pod, and its node cannot be read either": func(ctx context.Context, f *fleetReader, queue requests) {
+			f.agentChanged(ctx, &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}}, queue)
+		},
+	}
+	for name, happen := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fleetReader{client: brokenCache{thePolicies{policies: []v1alpha1.RebootPolicy{one, two}}, new(3)}}
+				queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+				defer queue.ShutDown()
+				happen(t.Context(), f, queue)
+				queued := map[string]bool{}
+				for queue.Len() > 0 {
+					r, _ := queue.Get()
+					queued[r.Name] = true
+				}
+				if !queued["one"] || !queued["two"] {
+					t.Errorf("queued %v", queued)
+				}
+			})
+		})
+	}
+}
+
+func TestFleetReader_StopsListingPoliciesWithTheManager(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := &fleetReader{client: brokenCache{failures: new(1000)}}
+	if got := f.policiesOf(ctx, new(nodeOfVersion("n1", 1))); len(got) > 1 {
+		t.Errorf("queued %v", got)
 	}
 }

@@ -59,6 +59,8 @@ func RecordOf(node *corev1.Node) Record {
 	r := Record{UID: node.UID}
 	r.Grant, r.GrantErr = ParseGrant(node.Annotations)
 	r.Progress, r.ProgressErr = ParseProgress(node.Annotations)
+	// No reboot depends on the error: the manager replaces an unreadable phase with a new one, so
+	// that hooks run once more rather than being skipped.
 	r.Hooks, _ = ParseHookPhase(node.Annotations)
 	return r
 }
