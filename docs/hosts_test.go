@@ -91,7 +91,7 @@ func TestHosts_NamesWhatTheAgentKnows(t *testing.T) {
 	}
 }
 
-// sources returns the text of all files below folders, except tests and their helpers.
+// sources returns the text of all files below folders, except tests.
 func sources(t *testing.T, folders ...string) string {
 	t.Helper()
 	var all strings.Builder
@@ -100,7 +100,7 @@ func sources(t *testing.T, folders ...string) string {
 			switch {
 			case err != nil:
 				return err
-			case entry.IsDir() && slices.Contains([]string{"hosttest", "enginetest", "testdata"}, entry.Name()):
+			case entry.IsDir() && entry.Name() == "testdata":
 				return filepath.SkipDir
 			case entry.IsDir(), strings.HasSuffix(path, "_test.go"):
 				return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // must fails the test on an error.

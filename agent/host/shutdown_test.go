@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/engine/sentinel"
 	"github.com/reboot-operator/reboot-operator/agent/engine/updateengine"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // Engine is an update engine, with the operating system around it, that tells a machine that an

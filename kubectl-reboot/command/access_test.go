@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 // applyUserRoles creates the roles of config/rbac/users.yaml.

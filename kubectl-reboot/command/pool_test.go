@@ -15,8 +15,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
+	"github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 var pools atomic.Int32

@@ -11,9 +11,9 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 // TestBrowser_Follows tests that a change of the fleet appears in the open page, and does not

@@ -10,11 +10,11 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
+	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
 // permitted sets the condition that the manager writes.

@@ -11,8 +11,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 )
 
 // TestRebootOf tests each phase and its beginning.

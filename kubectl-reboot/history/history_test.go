@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
+	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
 func lasted(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }

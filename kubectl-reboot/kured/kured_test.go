@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/reboot-operator/reboot-operator/hack/document"
+	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
 // fixtures returns the manifests of testdata by name.

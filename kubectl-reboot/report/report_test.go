@@ -12,11 +12,11 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
+	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/report"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
 func runs(os, kernel string) func(*corev1.Node) {

@@ -11,11 +11,11 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
+	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
 )
 
 // busy returns a fleet in which everything happens at once, at night.

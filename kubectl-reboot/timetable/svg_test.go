@@ -17,8 +17,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	. "github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet/fleettest"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal/terminaltest"
+	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
+	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/enginetest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // harness is an Engine that runs on a real bus with a clock that only the test moves.

@@ -16,8 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
+	"github.com/reboot-operator/reboot-operator/hack/enginetest"
 )
 
 // harness is a Watch that runs on a real file system, with a clock that only the test moves.

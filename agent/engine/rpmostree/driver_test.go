@@ -14,9 +14,9 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 	"github.com/reboot-operator/reboot-operator/agent/host"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/enginetest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // The configuration of the Driver. The limit is far above the time that passes while a test waits

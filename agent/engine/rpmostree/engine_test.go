@@ -14,8 +14,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 func TestEngine_DetectsAnUpdateBeingStagedAndCleanedUp_Behaviour11(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/enginetest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // running is the deployment that the hosts of these tests run.

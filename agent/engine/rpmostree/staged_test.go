@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // bootc and ostree stage deployments without the daemon, which has exited because it was idle. So

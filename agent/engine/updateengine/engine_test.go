@@ -12,10 +12,10 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/engine/enginetest"
 	"github.com/reboot-operator/reboot-operator/agent/engine/source"
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/enginetest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // harness is an Engine that runs on a real bus with a clock that only the test moves.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/reboot-operator/reboot-operator/agent/host/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/hosttest"
 )
 
 // footprint holds the resources that a leak would use up.
