@@ -26,7 +26,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 )
 
@@ -135,7 +135,7 @@ func (r *DaemonSetReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ct
 
 // observe reads the input of the decision.
 func (r *DaemonSetReconciler) observe(ctx context.Context) (agentset.Observation, error) {
-	policies, err := listing.Policies(ctx, r.Client)
+	policies, err := reading.Policies(ctx, r.Client)
 	if err != nil {
 		return agentset.Observation{}, err
 	}

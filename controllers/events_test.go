@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
@@ -473,7 +473,7 @@ func TestEnded_IsAnEventThatPeopleFindOnThePolicy(t *testing.T) {
 	a, _, s := announcing(t)
 	s.Policy.UID, s.Policy.Spec.Notify = "workers-uid", []v1alpha1.Notification{{SecretRef: v1alpha1.SecretReference{Name: "chat"}}}
 	recorder := &regarding{}
-	a.notifier = notify.New(secret.Reader{}, clock.RealClock{}, ended(recorder, a.metrics)) // not started, so its queue fills up
+	a.notifier = notify.New(reading.Secrets{}, clock.RealClock{}, ended(recorder, a.metrics)) // not started, so its queue fills up
 	for len(recorder.objects) == 0 {
 		a.notify(s.Policy, v1alpha1.NotifyHalted, "why")
 	}

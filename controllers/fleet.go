@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -40,7 +40,7 @@ type fleetReader struct {
 
 // liveNodes lists the Nodes from the API server.
 func (f *fleetReader) liveNodes(ctx context.Context) (*state, error) {
-	nodes, err := listing.Nodes(ctx, f.live)
+	nodes, err := reading.Nodes(ctx, f.live)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -24,7 +24,7 @@ const named = 10
 // NewNotifier returns a notifier for the services of spec.notify, with Secrets of the namespace.
 // Messages that cannot be delivered become events. The notifier waits by the clock.
 func NewNotifier(mgr ctrl.Manager, recorder events.EventRecorder, metrics *Metrics, namespace string, clock clock.WithTicker) (*notify.Notifier, error) {
-	secrets := secret.Reader{Reader: mgr.GetAPIReader(), Namespace: namespace}
+	secrets := reading.Secrets{Reader: mgr.GetAPIReader(), Namespace: namespace}
 	n := notify.New(secrets, clock, ended(recorder, metrics))
 	if err := mgr.Add(n); err != nil {
 		return nil, fmt.Errorf("adding the notifier: %w", err)

@@ -32,7 +32,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
@@ -222,7 +222,7 @@ func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 	if err != nil {
 		return err
 	}
-	prometheus := &gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}}
+	prometheus := &gate.Prometheus{Secrets: reading.Secrets{Reader: mgr.GetAPIReader(), Namespace: o.Namespace}}
 	r := &RebootPolicyReconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now, Metrics: counted,
 		Gates:    gate.NewEvaluator(prometheus, objects, clock.RealClock{}, gate.Interval),

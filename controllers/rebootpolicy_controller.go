@@ -20,9 +20,9 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -136,7 +136,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 }
 
 func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.Result, error) {
-	policies, err := listing.Policies(ctx, r.Client)
+	policies, err := reading.Policies(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -160,7 +160,7 @@ func (r *RebootPolicyReconciler) reconcileUngoverned(ctx context.Context) (ctrl.
 // gather reads everything on which a decision about the policy depends. It returns nil if the
 // policy is gone.
 func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*state, error) {
-	policies, err := listing.Policies(ctx, r.Client)
+	policies, err := reading.Policies(ctx, r.Client)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/limits/footprint"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -105,7 +105,7 @@ var questions struct {
 func newGates(mgr ctrl.Manager) *gate.Evaluator {
 	objects, err := gate.NewObjects(mgr.GetConfig())
 	Expect(err).NotTo(HaveOccurred())
-	prometheus := &gate.Prometheus{Secrets: secret.Reader{Reader: mgr.GetAPIReader(), Namespace: "default"}}
+	prometheus := &gate.Prometheus{Secrets: reading.Secrets{Reader: mgr.GetAPIReader(), Namespace: "default"}}
 	return gate.NewEvaluator(impatient[v1alpha1.PrometheusGate]{prometheus}, impatient[v1alpha1.ObjectGate]{objects}, clock.RealClock{}, gateInterval)
 }
 

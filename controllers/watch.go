@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -83,7 +83,7 @@ func (f *fleetReader) listForEvent(ctx context.Context) []v1alpha1.RebootPolicy 
 	delay := wait.Backoff{Duration: errorPause, Factor: 2, Steps: math.MaxInt, Cap: errorPauseMax}.DelayFunc()
 	_ = delay.Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		var err error
-		if policies, err = listing.Policies(ctx, f.client); err != nil {
+		if policies, err = reading.Policies(ctx, f.client); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Cannot determine which policies an event affects, and tries again")
 		}
 		return err == nil, nil

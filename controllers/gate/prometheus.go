@@ -21,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	secrets "github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 
 // Prometheus queries servers over HTTP, with one connection pool for each.
 type Prometheus struct {
-	Secrets secrets.Reader
+	Secrets reading.Secrets
 
 	mu      sync.Mutex
 	servers map[serverKey]*server

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	secrets "github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/hack/promserver"
 )
 
@@ -72,7 +72,7 @@ type asker struct {
 func newAsker(t *testing.T) *asker {
 	t.Helper()
 	kept := keptSecrets{known: map[string]*corev1.Secret{}}
-	return &asker{Prometheus: &Prometheus{Secrets: secrets.Reader{Reader: kept, Namespace: namespace}}, t: t, secrets: kept}
+	return &asker{Prometheus: &Prometheus{Secrets: reading.Secrets{Reader: kept, Namespace: namespace}}, t: t, secrets: kept}
 }
 
 // in returns the asker for a part of the test.

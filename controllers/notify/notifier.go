@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
@@ -68,7 +68,7 @@ const (
 // Notifier delivers messages in the background, in order for each Secret. A service that hangs
 // delays only the messages of its Secret.
 type Notifier struct {
-	secrets secret.Reader
+	secrets reading.Secrets
 	clock   clock.WithTicker
 	done    func(m Message, r Result, err error)
 	inbox   chan delivery
@@ -84,7 +84,7 @@ type delivery struct {
 // New returns a notifier that reads the addresses for each message. It calls done once for each
 // message and Secret, with an error if it was not delivered. The error does not contain
 // credentials.
-func New(secrets secret.Reader, clock clock.WithTicker, done func(m Message, r Result, err error)) *Notifier {
+func New(secrets reading.Secrets, clock clock.WithTicker, done func(m Message, r Result, err error)) *Notifier {
 	return &Notifier{secrets: secrets, clock: clock, done: done, inbox: make(chan delivery, waiting)}
 }
 

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 )
 
 // receiver is a webhook over HTTP that reports what it received.
@@ -91,7 +91,7 @@ type bench struct {
 func newBench(t *testing.T, s secrets) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)), ended: make(chan outcome, 1000)}
-	b.Notifier = New(secret.Reader{Reader: s, Namespace: "reboot-operator-system"}, b.clock, func(m Message, r Result, err error) {
+	b.Notifier = New(reading.Secrets{Reader: s, Namespace: "reboot-operator-system"}, b.clock, func(m Message, r Result, err error) {
 		b.ended <- outcome{m, r, err}
 	})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/secret"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 )
 
 // wire replaces the network for services of shoutrrr that use the default client.
@@ -148,7 +148,7 @@ func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 		defer close(never)
 		s := secrets{"four": "generic://dead/a\ngeneric://dead/b\ngeneric://dead/c\ngeneric://alive/d"}
 		ended := make(chan outcome, 1)
-		n := New(secret.Reader{Reader: s, Namespace: "reboot-operator-system"}, clock.RealClock{}, func(m Message, r Result, err error) { ended <- outcome{m, r, err} })
+		n := New(reading.Secrets{Reader: s, Namespace: "reboot-operator-system"}, clock.RealClock{}, func(m Message, r Result, err error) { ended <- outcome{m, r, err} })
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go n.Start(ctx)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -137,12 +137,12 @@ func (s *Session) fleet(ctx context.Context) (fleet.Fleet, error) {
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
-	policies, err := listing.Policies(ctx, c)
+	policies, err := reading.Policies(ctx, c)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
 	var nodes []corev1.Node
-	err = listing.EachNode(ctx, c, func(n *corev1.Node) {
+	err = reading.EachNode(ctx, c, func(n *corev1.Node) {
 		trimmed := snapshot.Trim(n, fleet.Shown...)
 		trimmed.Status.NodeInfo = n.Status.NodeInfo
 		if _, requested := v1alpha1.RebootRequested(n); requested {
@@ -176,7 +176,7 @@ func (s *Session) policies(ctx context.Context) ([]v1alpha1.RebootPolicy, error)
 		return nil, err
 	}
 	s.manager = readManager(ctx, c)
-	return listing.Policies(ctx, c)
+	return reading.Policies(ctx, c)
 }
 
 // fleetOf reads the fleet, and returns the names of the policies in the arguments. It fails if one

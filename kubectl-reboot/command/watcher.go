@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -201,7 +201,7 @@ func (w *watcher) trouble() string {
 }
 
 func (w *watcher) fleet(ctx context.Context) (fleet.Fleet, error) {
-	policies, err := listing.Policies(ctx, w.cache)
+	policies, err := reading.Policies(ctx, w.cache)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}

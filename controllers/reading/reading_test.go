@@ -1,4 +1,4 @@
-package listing_test
+package reading_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/reboot-operator/reboot-operator/controllers/listing"
+	"github.com/reboot-operator/reboot-operator/controllers/reading"
 )
 
 // pages is an API server with pages of Nodes. Its continue tokens count the pages from 0.
@@ -46,7 +46,7 @@ func (p pages) List(_ context.Context, list client.ObjectList, options ...client
 // fails, so does the list.
 func TestNodes(t *testing.T) {
 	api := pages{nodes: [][]string{{"a", "b"}, {"c"}, {"d"}}, broken: -1}
-	nodes, err := listing.Nodes(t.Context(), api)
+	nodes, err := reading.Nodes(t.Context(), api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestNodes(t *testing.T) {
 		t.Errorf("(-API server +listed):\n%s", diff)
 	}
 	api.broken = 2
-	if nodes, err := listing.Nodes(t.Context(), api); err == nil || nodes != nil {
+	if nodes, err := reading.Nodes(t.Context(), api); err == nil || nodes != nil {
 		t.Errorf("%d nodes of a LIST that broke off, and error %v", len(nodes), err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package listing reads the policies and the Nodes for a snapshot. Both the manager and `kubectl
-// reboot` use it.
-package listing
+// Package reading reads policies and Nodes for a snapshot, and the Secrets that policies name. Both
+// the manager and `kubectl reboot` use it.
+package reading
 
 import (
 	"context"
