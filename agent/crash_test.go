@@ -60,9 +60,9 @@ func TestCrashAtEveryWrite_FleetLock_Behaviour65(t *testing.T) {
 func faultAtEveryWrite(t *testing.T, faults []fault, adapt func(*scenario), hosts ...string) {
 	t.Helper()
 	api, config := crashCluster(t)
-	run := func(t *testing.T, name string, at int, f fault) []string {
+	run := func(t *testing.T, name string, write int, f fault) []string {
 		t.Helper()
-		s := &scenario{t: t, api: api, config: config, name: name, at: at, fault: f}
+		s := &scenario{t: t, api: api, config: config, name: name, write: write, fault: f}
 		adapt(s)
 		return runScenario(s, hosts...)
 	}
@@ -247,17 +247,17 @@ func (s *scenario) describe(policy *v1alpha1.RebootPolicy, nodes []*crashedHost)
 func (s *scenario) watch(ctx context.Context) *feed.Feed {
 	api, err := client.NewWithWatch(s.config, client.Options{Scheme: s.api.Scheme()})
 	must(s.t, err)
-	seen, err := feed.Watch(ctx, api,
+	changes, err := feed.Watch(ctx, api,
 		feed.Kind{List: &corev1.NodeList{}, Options: []client.ListOption{client.MatchingLabels{"scenario": s.name}}},
 		feed.Kind{List: &v1alpha1.RebootPolicyList{}, Options: []client.ListOption{client.MatchingFields{"metadata.name": s.name}}})
 	must(s.t, err)
-	return seen
+	return changes
 }
 
 // judge checks all revisions, once the watcher has seen the current one.
-func (s *scenario) judge(ctx context.Context, seen *feed.Feed) {
+func (s *scenario) judge(ctx context.Context, changes *feed.Feed) {
 	s.t.Helper()
-	history, err := seen.Await(ctx)
+	history, err := changes.Await(ctx)
 	must(s.t, err)
 	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
 	cordons := 0

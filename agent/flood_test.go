@@ -44,9 +44,9 @@ func reconciles() (decided, deciding int) {
 }
 
 // flooded checks that a flood uses up no resources and causes no requests to the API server.
-func flooded(m *machine, what string, one func(i int)) (decided int) {
+func flooded(m *machine, description string, one func(i int)) (decided int) {
 	GinkgoHelper()
-	decided, asked := footprint.Flood(GinkgoT(), "agent", what, one, func() int { return rests(m) }, m.requests.Len)
+	decided, asked := footprint.Flood(GinkgoT(), "agent", description, one, func() int { return rests(m) }, m.requests.Len)
 	Expect(asked).To(BeNumerically("<=", 2), "watches that end by themselves are opened again; nothing else is asked")
 	return decided
 }

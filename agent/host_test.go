@@ -231,11 +231,11 @@ type requests struct{ wire.Wire }
 // number of them on. An empty path restores the permission.
 func (r *requests) forbid(path string, after int) {
 	r.Meddle(func(request *http.Request) bool {
-		is := path != "" && strings.HasPrefix(request.URL.Path, path)
-		if is {
+		matches := path != "" && strings.HasPrefix(request.URL.Path, path)
+		if matches {
 			after--
 		}
-		return is && after < 0
+		return matches && after < 0
 	}, wire.Forbid)
 }
 

@@ -34,12 +34,12 @@ func TestReadiness_WithinAMinute(t *testing.T) {
 	}
 	probe := set.Spec.Template.Spec.Containers[0].ReadinessProbe
 	probing := time.Duration(probe.PeriodSeconds*probe.FailureThreshold) * time.Second
-	for what, noticed := range map[string]time.Duration{
+	for name, noticed := range map[string]time.Duration{
 		"rights are checked when a watch begins": renewAfter + renewAfter/3,
 		"a connection is cut without a reset":    httpTimeout,
 	} {
 		if total := noticed + patience + probing; total > time.Minute {
-			t.Errorf("%s: shown after up to %s", what, total)
+			t.Errorf("%s: shown after up to %s", name, total)
 		}
 	}
 }
@@ -48,50 +48,50 @@ func TestLink(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Now())
 	after := func(d time.Duration) { now.SetTime(now.Now().Add(d)) }
 	link := newReadiness(now, renewAfter).node
-	is := func(ready bool, when string) {
+	expect := func(ready bool, when string) {
 		t.Helper()
 		if err := link.check(nil); (err == nil) != ready {
 			t.Errorf("%s: %v", when, err)
 		}
 	}
-	is(false, "never open")
+	expect(false, "never open")
 	after(time.Hour)
 	first := link.opened()
-	is(true, "open")
+	expect(true, "open")
 	first()
-	is(true, "just closed")
+	expect(true, "just closed")
 	after(patience - 1)
-	is(true, "closed for a moment")
+	expect(true, "closed for a moment")
 	after(1)
-	is(false, "closed for too long")
+	expect(false, "closed for too long")
 	first()
 	second := link.opened()
-	is(true, "open again; what was closed is closed once")
+	expect(true, "open again; what was closed is closed once")
 	third := link.opened()
 	second()
 	after(time.Hour)
-	is(true, "one of two is open: the end of the first came late")
+	expect(true, "one of two is open: the end of the first came late")
 	third()
 	after(time.Minute)
-	is(false, "both closed")
+	expect(false, "both closed")
 }
 
 var _ = Describe("The agent's probes", func() {
 	It("report that it lives, and is not ready before it has read its Node", func(ctx SpecContext) {
 		const nodes = "/api/v1/nodes"
 		m := newMachine(ctx, patient)
-		at := probedAt(ctx)
+		address := probedAt(ctx)
 		m.requests.forbid(nodes, 0)
 		DeferCleanup(m.requests.forbid, "", 0) // The agent stops only after it has read its Node.
-		m.start(ctx, "--health-probe-bind-address="+at)
+		m.start(ctx, "--health-probe-bind-address="+address)
 		Eventually(func() []string { return m.requests.of(nodes) }).ShouldNot(BeEmpty(), "a list that was refused")
-		Eventually(testenv.Probe).WithArguments(ctx, at, "/healthz").Should(Equal("200 ok"))
-		Expect(testenv.Probe(ctx, at, "/readyz")).To(HavePrefix("500 [-]"))
-		Expect(testenv.Probe(ctx, at, "/readyz/node-listed")).To(And(HavePrefix("500"), ContainSubstring(errNotListed.Error())))
+		Eventually(testenv.Probe).WithArguments(ctx, address, "/healthz").Should(Equal("200 ok"))
+		Expect(testenv.Probe(ctx, address, "/readyz")).To(HavePrefix("500 [-]"))
+		Expect(testenv.Probe(ctx, address, "/readyz/node-listed")).To(And(HavePrefix("500"), ContainSubstring(errNotListed.Error())))
 
 		By("being ready as soon as it may read it")
 		m.requests.forbid("", 0)
-		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		Eventually(testenv.Probe).WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
@@ -100,57 +100,57 @@ var _ = Describe("The agent's probes", func() {
 		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.Name }
 		bind := grantAgent(ctx, m.Name)
 		binding := bind()
-		at := probedAt(ctx)
-		m.start(ctx, "--health-probe-bind-address="+at, "--identity="+identityServiceAccount)
-		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		address := probedAt(ctx)
+		m.start(ctx, "--health-probe-bind-address="+address, "--identity="+identityServiceAccount)
+		Eventually(testenv.Probe).WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 		watches := func() int { return len(m.requests.Matching(http.MethodGet, "watch=true")) }
 		begun, stayed := watches(), true
 		Eventually(func() int {
-			stayed = stayed && testenv.Probe(ctx, at, "/readyz") == "200 ok"
+			stayed = stayed && testenv.Probe(ctx, address, "/readyz") == "200 ok"
 			return watches()
 		}).Should(BeNumerically(">", begun+2))
 		Expect(stayed).To(BeTrue(), "it is ready whenever the watch is renewed")
 		m.clock.Jump(patience)
-		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"), "its watch is not the first one")
+		Eventually(testenv.Probe).WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"), "its watch is not the first one")
 
 		Expect(api.Delete(ctx, binding)).To(Succeed())
-		Eventually(m.probesLater).WithArguments(ctx, at, "/readyz/node-watched").Should(
+		Eventually(m.probesLater).WithArguments(ctx, address, "/readyz/node-watched").Should(
 			And(HavePrefix("500"), ContainSubstring("no connection to the API server")))
-		Expect(testenv.Probe(ctx, at, "/healthz")).To(Equal("200 ok"))
+		Expect(testenv.Probe(ctx, address, "/healthz")).To(Equal("200 ok"))
 		bind()
-		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		Eventually(testenv.Probe, "2m").WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 	})
 
 	It("report the same of an API server that is away", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.hurried = true
-		at := probedAt(ctx)
-		m.start(ctx, "--health-probe-bind-address="+at)
-		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		address := probedAt(ctx)
+		m.start(ctx, "--health-probe-bind-address="+address)
+		Eventually(testenv.Probe).WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 		m.requests.Cut()
-		Eventually(m.probesLater).WithArguments(ctx, at, "/readyz").Should(HavePrefix("500"))
+		Eventually(m.probesLater).WithArguments(ctx, address, "/readyz").Should(HavePrefix("500"))
 		m.requests.Restore()
-		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		Eventually(testenv.Probe, "2m").WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 	})
 
 	It("report the same of the host's bus", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.hurried = true
-		at := probedAt(ctx)
-		m.start(ctx, "--health-probe-bind-address="+at)
-		Eventually(testenv.Probe).WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		address := probedAt(ctx)
+		m.start(ctx, "--health-probe-bind-address="+address)
+		Eventually(testenv.Probe).WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 		Expect(m.Bus.Halt()).To(Succeed())
-		Eventually(m.probesLater).WithArguments(ctx, at, "/readyz/bus").Should(
+		Eventually(m.probesLater).WithArguments(ctx, address, "/readyz/bus").Should(
 			And(HavePrefix("500"), ContainSubstring("no connection to the host's system bus")))
 		Expect(m.Bus.Restart()).To(Succeed())
-		Eventually(testenv.Probe, "2m").WithArguments(ctx, at, "/readyz").Should(Equal("200 ok"))
+		Eventually(testenv.Probe, "2m").WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 	})
 })
 
 // probesLater returns the result of a probe once a lost link has exceeded patience.
-func (m *machine) probesLater(ctx context.Context, at, path string) string {
+func (m *machine) probesLater(ctx context.Context, address, path string) string {
 	m.clock.Jump(patience)
-	return testenv.Probe(ctx, at, path)
+	return testenv.Probe(ctx, address, path)
 }
 
 // probedAt returns an address for an agent's probes.

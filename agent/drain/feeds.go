@@ -228,8 +228,8 @@ func (r *run) followBudgets(ctx context.Context, namespace string) {
 // drain, because a refused eviction is tried again anyway.
 func (r *run) keepBudgets(ctx context.Context, namespace string) {
 	for attempts := 1; ctx.Err() == nil; attempts++ {
-		seen, err := r.watchBudgets(ctx, namespace)
-		if seen {
+		delivered, err := r.watchBudgets(ctx, namespace)
+		if delivered {
 			attempts = 1
 		}
 		if err != nil && ctx.Err() == nil {
@@ -239,8 +239,8 @@ func (r *run) keepBudgets(ctx context.Context, namespace string) {
 	}
 }
 
-// watchBudgets follows one watch to its end. seen reports whether the watch delivered anything.
-func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, err error) {
+// watchBudgets follows one watch to its end. delivered reports whether the watch delivered anything.
+func (r *run) watchBudgets(ctx context.Context, namespace string) (delivered bool, err error) {
 	w, err := r.Policy.watchBudgets(ctx, namespace)
 	if err != nil {
 		return false, err
@@ -251,7 +251,7 @@ func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, er
 		if !ok {
 			return nil
 		}
-		seen = true
+		delivered = true
 		name, b := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}, readBudget(pdb)
 		if event.Type == watch.Deleted {
 			b = budget{}
@@ -259,5 +259,5 @@ func (r *run) watchBudgets(ctx context.Context, namespace string) (seen bool, er
 		r.send(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, b, now); return nil })
 		return nil
 	})
-	return seen, err
+	return delivered, err
 }

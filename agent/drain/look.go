@@ -69,17 +69,17 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 	}
 	p := newProgress()
 	p.looks = true
-	listed := map[string]bool{}
+	done := map[string]bool{}
 	shown, known := Findings{}, false
 	for {
 		for _, namespace := range p.namespaces((*podState).budgeted) {
-			if _, asked := listed[namespace]; !asked {
-				listed[namespace] = false
-				r.group.Go(func() { r.listBudgets(ctx, namespace, listed) })
+			if _, asked := done[namespace]; !asked {
+				done[namespace] = false
+				r.group.Go(func() { r.listBudgets(ctx, namespace, done) })
 			}
 		}
 		f, changes := p.findings(r.Clock.Now())
-		if p.listed && allListed(listed) && (!known || !reflect.DeepEqual(f, shown)) {
+		if p.listed && allListed(done) && (!known || !reflect.DeepEqual(f, shown)) {
 			shown, known = f, true
 			report(f)
 		}
@@ -95,8 +95,8 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 	}
 }
 
-func allListed(listed map[string]bool) bool {
-	return !slices.Contains(slices.Collect(maps.Values(listed)), false)
+func allListed(done map[string]bool) bool {
+	return !slices.Contains(slices.Collect(maps.Values(done)), false)
 }
 
 // listPods reads the node's pods once.
@@ -107,7 +107,7 @@ func (r *run) listPods(ctx context.Context) {
 }
 
 // listBudgets reads the PodDisruptionBudgets of one namespace, and records that it has.
-func (r *run) listBudgets(ctx context.Context, namespace string, listed map[string]bool) {
+func (r *run) listBudgets(ctx context.Context, namespace string, done map[string]bool) {
 	budgets := map[types.NamespacedName]budget{}
 	err := r.Policy.budgets(ctx, namespace, func(b *policyv1.PodDisruptionBudget) error {
 		budgets[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = readBudget(b)
@@ -120,7 +120,7 @@ func (r *run) listBudgets(ctx context.Context, namespace string, listed map[stri
 		for name, b := range budgets {
 			p.budgetChanged(name, b, now)
 		}
-		listed[namespace] = true
+		done[namespace] = true
 		return nil
 	})
 }

@@ -289,11 +289,11 @@ func TestAnswered_Delays(t *testing.T) {
 // A pod that a rule with action Delete removes is counted once, whether the response or the end of
 // the pod arrives first.
 func TestTook(t *testing.T) {
-	left, going, evicted := makeTarget("left", action(v1alpha1.DrainDelete)), makeTarget("going", action(v1alpha1.DrainDelete)), makeTarget("evicted")
+	leaving, going, evicted := makeTarget("left", action(v1alpha1.DrainDelete)), makeTarget("going", action(v1alpha1.DrainDelete)), makeTarget("evicted")
 	no := makeTarget("refused", action(v1alpha1.DrainDelete))
-	s := begin(t, left, going, evicted, no)
+	s := begin(t, leaving, going, evicted, no)
 	s.p.remove("left")
-	for _, a := range []target{left, going, going, evicted} {
+	for _, a := range []target{leaving, going, going, evicted} {
 		s.p.took(a, accepted)
 	}
 	s.p.took(no, failed)

@@ -30,9 +30,9 @@ func (w *world) evictions() []string {
 }
 
 // endWatch ends a watch as the server does.
-func (w *world) endWatch(what string) {
+func (w *world) endWatch(description string) {
 	GinkgoHelper()
-	Eventually(w.wire.Drop, soon, polling).WithArguments(wire.Is(what), io.EOF).Should(Equal(1))
+	Eventually(w.wire.Drop, soon, polling).WithArguments(wire.Is(description), io.EOF).Should(Equal(1))
 }
 
 // expire is a watch that delivers a single ERROR event.

@@ -28,13 +28,13 @@ func must(t *testing.T, err error) {
 }
 
 // receive waits for a value.
-func receive[T any](t *testing.T, what string, values <-chan T) T {
+func receive[T any](t *testing.T, description string, values <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-values:
 		return v
 	case <-time.After(time.Minute):
-		t.Fatalf("waited in vain for %s", what)
+		t.Fatalf("waited in vain for %s", description)
 		panic("unreachable")
 	}
 }
@@ -149,8 +149,8 @@ func nextTry(t *testing.T, clock *clocktesting.FakeClock, tries <-chan time.Time
 	deadline := time.After(time.Minute)
 	for {
 		select {
-		case at := <-tries:
-			return at.Sub(began)
+		case tried := <-tries:
+			return tried.Sub(began)
 		case <-deadline:
 			t.Fatal("no further try")
 		default:

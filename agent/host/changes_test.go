@@ -119,7 +119,7 @@ func TestChanges_UnitsAndScheduledShutdownsAreDetected_Behaviour57(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, change := range map[string]func(){
+	for name, change := range map[string]func(){
 		"a shutdown is scheduled":    func() { logind.Schedule(hosttest.Scheduled{Type: "reboot", USec: 1}) },
 		"it is cancelled":            func() { logind.Schedule(nil) },
 		"a unit starts":              func() { units.Set("zincati.service", "active") },
@@ -131,7 +131,7 @@ func TestChanges_UnitsAndScheduledShutdownsAreDetected_Behaviour57(t *testing.T)
 		select {
 		case <-changes:
 		case <-time.After(time.Minute):
-			t.Fatalf("%s: no change was detected", what)
+			t.Fatalf("%s: no change was detected", name)
 		}
 	}
 	units.Set("sshd.service", "active")

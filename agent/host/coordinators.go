@@ -49,14 +49,14 @@ type rebooter struct {
 	units []string
 	// reboots reports whether the program is configured to reboot the host. It is nil if an active
 	// unit always does.
-	reboots func(ctx context.Context, on looked) (bool, error)
+	reboots func(ctx context.Context, on activeUnit) (bool, error)
 	// off is the command that keeps the program from rebooting the host. If it is empty, the active
 	// unit has to be masked.
 	off string
 }
 
-// looked is the host on which an active unit was found.
-type looked struct {
+// activeUnit is the host on which an active unit was found.
+type activeUnit struct {
 	conn *dbus.Conn
 	// root is the path at which the file system of the host is mounted.
 	root string
@@ -132,7 +132,7 @@ func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
 		first = fmt.Errorf("asking logind for %s: %w", scheduledShutdown, first)
 	}
 	for _, r := range rebooters {
-		unit, err := r.active(ctx, looked{conn: conn, root: c.HostRoot})
+		unit, err := r.active(ctx, activeUnit{conn: conn, root: c.HostRoot})
 		if first == nil {
 			first = err // Later errors often have the same cause.
 		}
@@ -147,7 +147,7 @@ func (c Coordinators) onBus(ctx context.Context) (*Coordinator, error) {
 }
 
 // active returns the unit by which the program may reboot the host, or an empty string.
-func (r rebooter) active(ctx context.Context, on looked) (string, error) {
+func (r rebooter) active(ctx context.Context, on activeUnit) (string, error) {
 	for _, unit := range r.units {
 		active, err := unitIsActive(ctx, on, unit)
 		if err != nil {

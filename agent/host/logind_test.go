@@ -402,25 +402,25 @@ func FuzzLogind(f *testing.F) {
 	f.Add("yes", "challenge", "block", []byte{1})
 	f.Add("\xff", "\x00", "block", []byte{2})
 	f.Add("shutdown", "", "delay", []byte{3, 4, 5})
-	f.Fuzz(func(t *testing.T, what, who, mode string, shape []byte) {
-		lock := []any{what, who, "why", mode, uint32(0), uint32(1)}
+	f.Fuzz(func(t *testing.T, operation, who, mode string, shape []byte) {
+		lock := []any{operation, who, "why", mode, uint32(0), uint32(1)}
 		// The Go types that godbus decodes. D-Bus does not have nil or arrays with elements of
 		// different types.
 		values := []any{
 			[][]any{lock},
-			what,
+			operation,
 			[][]any{lock[:4]},
-			[][]any{{uint32(1), who, "why", mode, what, what}},
-			[]string{what},
-			dbus.MakeVariant(true), dbus.MakeVariant(what), true, lock,
+			[][]any{{uint32(1), who, "why", mode, operation, operation}},
+			[]string{operation},
+			dbus.MakeVariant(true), dbus.MakeVariant(operation), true, lock,
 			[]any{},
 			[][]any{lock, lock},
 			[][]any{},
 			[][]any{{}},
-			map[string]dbus.Variant{what: dbus.MakeVariant(who)},
+			map[string]dbus.Variant{operation: dbus.MakeVariant(who)},
 			[]dbus.Variant{dbus.MakeVariant(lock)},
-			[][]string{{what}},
-			[]byte(what), dbus.ObjectPath(what), uint64(1),
+			[][]string{{operation}},
+			[]byte(operation), dbus.ObjectPath(operation), uint64(1),
 			[]map[string]dbus.Variant{{}},
 		}
 		body := make([]any, 0, len(shape))

@@ -30,7 +30,7 @@ func (l Logind) Logins(ctx context.Context) ([]Login, error) {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	var listed []struct {
+	var sessions []struct {
 		ID   string
 		UID  uint32
 		User string
@@ -38,11 +38,11 @@ func (l Logind) Logins(ctx context.Context) ([]Login, error) {
 		Path dbus.ObjectPath
 	}
 	m := manager{conn.Object(logindName, logindPath)}
-	if err := m.call(ctx, logindInterface+".ListSessions", nil, &listed); err != nil {
+	if err := m.call(ctx, logindInterface+".ListSessions", nil, &sessions); err != nil {
 		return nil, err
 	}
 	var people []Login
-	for _, s := range listed[:min(len(listed), maxSessions)] {
+	for _, s := range sessions[:min(len(sessions), maxSessions)] {
 		properties := map[string]dbus.Variant{}
 		err := manager{conn.Object(logindName, s.Path)}.call(ctx, propertiesInterface+".GetAll", []any{sessionInterface}, &properties)
 		if _, gone := errors.AsType[*RefusedError](err); gone {

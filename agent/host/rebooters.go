@@ -17,7 +17,7 @@ const systemdServiceInterface = "org.freedesktop.systemd1.Service"
 
 // rpmOSTreeReboots reads the configuration file of the daemon. Calling the daemon would start it,
 // and this check runs often.
-func rpmOSTreeReboots(_ context.Context, on looked) (bool, error) {
+func rpmOSTreeReboots(_ context.Context, on activeUnit) (bool, error) {
 	content, err := readConfiguration(on.root, "/etc/rpm-ostreed.conf")
 	if err != nil {
 		return false, err
@@ -33,7 +33,7 @@ func rpmOSTreeReboots(_ context.Context, on looked) (bool, error) {
 }
 
 // aptReboots reports whether unattended-upgrades reboots the host after upgrades that require it.
-func aptReboots(_ context.Context, on looked) (bool, error) {
+func aptReboots(_ context.Context, on activeUnit) (bool, error) {
 	names, err := configurationsIn(on.root, "/etc/apt/apt.conf.d")
 	if err != nil {
 		return false, err
@@ -55,7 +55,7 @@ func aptReboots(_ context.Context, on looked) (bool, error) {
 }
 
 // dnfReboots reads the configuration files of dnf-automatic of dnf 4 and 5. The last one wins.
-func dnfReboots(_ context.Context, on looked) (bool, error) {
+func dnfReboots(_ context.Context, on activeUnit) (bool, error) {
 	reboot := ""
 	for _, name := range []string{
 		"/usr/share/dnf5/dnf5-plugins/automatic.conf", "/etc/dnf/dnf5-plugins/automatic.conf", "/etc/dnf/automatic.conf",
@@ -73,7 +73,7 @@ func dnfReboots(_ context.Context, on looked) (bool, error) {
 
 // transactionalUpdateReboots reports whether transactional-update reboots the host. By default it
 // chooses a method that does.
-func transactionalUpdateReboots(_ context.Context, on looked) (bool, error) {
+func transactionalUpdateReboots(_ context.Context, on activeUnit) (bool, error) {
 	const vendor, administrator = "/usr/etc/transactional-update.conf", "/etc/transactional-update.conf"
 	snippets, err := configurationsIn(on.root, vendor+".d")
 	if err != nil {
@@ -86,7 +86,7 @@ func transactionalUpdateReboots(_ context.Context, on looked) (bool, error) {
 // osUpdateReboots reports whether os-update reboots the host. By default it chooses a command that
 // does.
 // https://github.com/openSUSE/os-update/blob/main/src/os-update.in
-func osUpdateReboots(_ context.Context, on looked) (bool, error) {
+func osUpdateReboots(_ context.Context, on activeUnit) (bool, error) {
 	command, err := lastAssignment(on.root, "REBOOT_CMD", "/usr/share/os-update/os-update.conf", "/usr/etc/os-update.conf", "/etc/os-update.conf")
 	return command != "no" && command != "none", err
 }

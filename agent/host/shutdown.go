@@ -25,10 +25,10 @@ var shutdowns = []string{"poweroff", "reboot", "halt", "kexec", "soft-reboot"}
 
 // scheduled returns the scheduled shutdown. It returns nil without a schedule or without logind.
 func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator, error) {
-	limited, cancel := context.WithTimeout(ctx, callLimit)
+	callCtx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	var value dbus.Variant
-	call := conn.Object(logindName, logindPath).CallWithContext(limited, propertiesInterface+".Get", dbus.FlagNoAutoStart, logindInterface, scheduledShutdown)
+	call := conn.Object(logindName, logindPath).CallWithContext(callCtx, propertiesInterface+".Get", dbus.FlagNoAutoStart, logindInterface, scheduledShutdown)
 	err := call.Store(&value)
 	switch {
 	case NoOwner(err):
@@ -36,19 +36,19 @@ func scheduled(ctx context.Context, conn *dbus.Conn, root string) (*Coordinator,
 	case err != nil:
 		return nil, answered("logind", err)
 	}
-	var is struct {
+	var state struct {
 		Type string
 		USec uint64
 	}
-	if err := dbus.Store([]any{value.Value()}, &is); err != nil {
+	if err := dbus.Store([]any{value.Value()}, &state); err != nil {
 		return nil, fmt.Errorf("%s instead of a type and a time", value.Signature())
 	}
 	// Without a schedule the time is the largest number, or zero if an action was carried out at
 	// once. A dry run, dry-…, only warns.
-	if !slices.Contains(shutdowns, is.Type) || is.USec == 0 || is.USec > math.MaxInt64 {
+	if !slices.Contains(shutdowns, state.Type) || state.USec == 0 || state.USec > math.MaxInt64 {
 		return nil, nil
 	}
-	return &Coordinator{Name: is.Type, At: time.UnixMicro(int64(is.USec)).UTC(), By: scheduledBy(root)}, nil
+	return &Coordinator{Name: state.Type, At: time.UnixMicro(int64(state.USec)).UTC(), By: scheduledBy(root)}, nil
 }
 
 // maxByBytes limits the length of the message to all users that is reported.

@@ -14,29 +14,29 @@ func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 	bus, units, coordinators := startUnits(t)
 	logind, err := hosttest.StartLogind(bus)
 	must(t, err)
-	at := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
-	usec := uint64(at.UnixMicro())
+	instant := time.Date(2026, 11, 23, 2, 0, 0, 0, time.UTC)
+	usec := uint64(instant.UnixMicro())
 	for name, tc := range map[string]struct {
 		value any
 		file  string
 		want  *Coordinator
 	}{
 		"none":            {nil, "", nil},
-		"a reboot":        {hosttest.Scheduled{Type: "reboot", USec: usec}, "", &Coordinator{Name: "reboot", At: at}},
-		"a power off":     {hosttest.Scheduled{Type: "poweroff", USec: usec}, "", &Coordinator{Name: "poweroff", At: at}},
-		"a soft reboot":   {hosttest.Scheduled{Type: "soft-reboot", USec: usec}, "", &Coordinator{Name: "soft-reboot", At: at}},
+		"a reboot":        {hosttest.Scheduled{Type: "reboot", USec: usec}, "", &Coordinator{Name: "reboot", At: instant}},
+		"a power off":     {hosttest.Scheduled{Type: "poweroff", USec: usec}, "", &Coordinator{Name: "poweroff", At: instant}},
+		"a soft reboot":   {hosttest.Scheduled{Type: "soft-reboot", USec: usec}, "", &Coordinator{Name: "soft-reboot", At: instant}},
 		"a dry run":       {hosttest.Scheduled{Type: "dry-reboot", USec: usec}, "", nil},
 		"a sleep":         {hosttest.Scheduled{Type: "suspend", USec: usec}, "", nil},
 		"one carried out": {hosttest.Scheduled{Type: "reboot"}, "", nil},
 		"by whom": {
 			hosttest.Scheduled{Type: "reboot", USec: usec},
 			"USEC=1\nWARN_WALL=1\nMODE=reboot\nUID=0\nTTY=/dev/pts/3\nWALL_MESSAGE=Rebooting after upgrades\n",
-			&Coordinator{Name: "reboot", At: at, By: `uid 0 on dev_pts_3 "Rebooting after upgrades"`},
+			&Coordinator{Name: "reboot", At: instant, By: `uid 0 on dev_pts_3 "Rebooting after upgrades"`},
 		},
 		"by what nobody can read": {
 			hosttest.Scheduled{Type: "reboot", USec: usec},
 			"UID=root\nTTY=//\nWALL_MESSAGE=" + strings.Repeat("ä", 100),
-			&Coordinator{Name: "reboot", At: at, By: `"` + strings.Repeat("ä", 30) + `…"`},
+			&Coordinator{Name: "reboot", At: instant, By: `"` + strings.Repeat("ä", 30) + `…"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

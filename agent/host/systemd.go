@@ -31,7 +31,7 @@ const (
 
 // unitIsActive reports whether systemd runs a unit or is about to. A unit in any state but inactive
 // and failed may still act. A unit that is not loaded does not run. Without systemd no unit runs.
-func unitIsActive(ctx context.Context, on looked, unit string) (bool, error) {
+func unitIsActive(ctx context.Context, on activeUnit, unit string) (bool, error) {
 	state, err := unitProperty(ctx, on.conn, unit, systemdUnitInterface, "ActiveState")
 	switch {
 	case ErrorName(err) == errNoSuchUnit, NoOwner(err) && !runsSystemd(on.root):

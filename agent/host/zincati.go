@@ -37,7 +37,7 @@ const zincatiAdvice = `printf '[updates]\nstrategy = "fleet_lock"\nfleet_lock.ba
 var zincatiFolders = []string{"/usr/lib/zincati/config.d", "/run/zincati/config.d", "/etc/zincati/config.d"}
 
 // zincatiReboots reports whether Zincati reboots the host without asking a FleetLock server.
-func zincatiReboots(ctx context.Context, on looked) (bool, error) {
+func zincatiReboots(ctx context.Context, on activeUnit) (bool, error) {
 	status, err := unitProperty(ctx, on.conn, on.unit, systemdServiceInterface, "StatusText")
 	if err != nil || strings.Contains(status, zincatiOff) {
 		return false, err
@@ -55,7 +55,7 @@ func (c Coordinators) FleetLockClient(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	on := looked{conn: conn, root: c.HostRoot, unit: zincatiUnit}
+	on := activeUnit{conn: conn, root: c.HostRoot, unit: zincatiUnit}
 	active, err := unitIsActive(ctx, on, zincatiUnit)
 	if err != nil || !active {
 		return "", err
@@ -75,7 +75,7 @@ func (c Coordinators) FleetLockClient(ctx context.Context) (string, error) {
 // Zincati reads its fragments when it starts, so a fragment that is newer than its process is an
 // error.
 // https://github.com/coreos/zincati/blob/main/docs/usage/configuration.md
-func zincatiStrategy(ctx context.Context, on looked) (string, error) {
+func zincatiStrategy(ctx context.Context, on activeUnit) (string, error) {
 	fragments, newest, err := zincatiFragments(on.root)
 	if err != nil {
 		return "", err

@@ -94,15 +94,15 @@ func (a *announcer) reported(ctx context.Context, node *corev1.Node, o step.Obse
 
 // unexpected reports a reboot of the host that nobody granted, after the write that records it.
 func (a *announcer) unexpected(node *corev1.Node, o step.Observation) {
-	is := step.UnexpectedReboot(o)
-	if is == nil || o.Before.BootID == o.BootID {
+	current := step.UnexpectedReboot(o)
+	if current == nil || o.Before.BootID == o.BootID {
 		return
 	}
 	if after, err := protocol.ParseEngines(node.Annotations); err != nil || after == nil || after.Unexpected == nil {
 		return
 	}
 	a.warn(node, v1alpha1.EventUnexpectedReboot, "Report", "the host was rebooted at %s, and nobody granted that; os-version was %s and is %s",
-		timing.Instant(is.At.Time), cmp.Or(is.FromVersion, "unknown"), cmp.Or(is.ToVersion, "unknown"))
+		timing.Instant(current.At.Time), cmp.Or(current.FromVersion, "unknown"), cmp.Or(current.ToVersion, "unknown"))
 }
 
 func (a *announcer) begun(node *corev1.Node, o step.Observation, progress protocol.Progress) {
@@ -179,20 +179,20 @@ func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
 	if !nodepatch.IsRefusal(err) {
 		return
 	}
-	what := "what the agent reports on the Node is not up to date"
+	problem := "what the agent reports on the Node is not up to date"
 	switch next := next.(type) {
 	case step.StartDrain:
-		what = "the drain does not begin"
+		problem = "the drain does not begin"
 	case step.CommitReboot, step.RecordCall, step.RecordBoot:
-		what = "the reboot does not go on, and the node stays cordoned"
+		problem = "the reboot does not go on, and the node stays cordoned"
 	case step.AbortDrain:
-		what = fmt.Sprintf("the attempt has ended (%s: %s) and the node stays cordoned", next.Progress.Reason, next.Progress.Message)
+		problem = fmt.Sprintf("the attempt has ended (%s: %s) and the node stays cordoned", next.Progress.Reason, next.Progress.Message)
 	}
-	if !a.once(string(v1alpha1.ReasonNodeWriteRefused), what) {
+	if !a.once(string(v1alpha1.ReasonNodeWriteRefused), problem) {
 		return
 	}
 	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonNodeWriteRefused), "Write",
-		"%s: the API server refuses what the agent writes: %v", what, err)
+		"%s: the API server refuses what the agent writes: %v", problem, err)
 }
 
 // refusal returns the message about a failed call of logind. Without a reply it is unknown whether

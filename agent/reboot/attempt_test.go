@@ -50,7 +50,7 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || len(api.patches) != 1 {
 		t.Fatalf("error %v, patches %q", err, api.patches)
 	}
-	api.node.Annotations[v1alpha1.AnnotationProgress] = r.observer.seen.progress
+	api.node.Annotations[v1alpha1.AnnotationProgress] = r.observer.sighting.progress
 	o, err := r.observer.observe(t.Context(), api.node)
 	if err != nil || !o.InPhase(drainingPhase) || !o.Began || o.SeenAt.Before(before) || !strings.Contains(o.SeenAt.String(), " m=+") {
 		t.Errorf("error %v, progress %v begun %t at %s", err, o.Record.Progress, o.Began, o.SeenAt)

@@ -150,9 +150,9 @@ func podRules(s step.Settings) drain.PodRules {
 }
 
 // found returns the result of a check under a policy.
-func found(s step.Settings, at time.Time, f drain.Findings, err error) step.Look {
+func found(s step.Settings, t time.Time, f drain.Findings, err error) step.Look {
 	l := step.Look{
-		At: at, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Closed: namedPods(f.Closed),
+		At: t, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Closed: namedPods(f.Closed),
 		Gated: len(s.BlockingPods) > 0,
 	}
 	if err != nil {

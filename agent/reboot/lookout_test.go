@@ -294,9 +294,9 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		go func() {
 			defer close(done)
 			select {
-			case looked := <-again:
+			case look := <-again:
 				r.Reports.Put(engine.Report{Engine: "e", State: state, Reason: v1alpha1.ReasonUpToDate, Message: "Asked."})
-				looked <- true
+				look <- true
 			case <-t.Context().Done():
 			}
 		}()
@@ -332,8 +332,8 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		go func() {
 			for {
 				select {
-				case looked := <-again:
-					looked <- false
+				case look := <-again:
+					look <- false
 				case <-answering.Done():
 					return
 				}

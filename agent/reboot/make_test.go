@@ -30,8 +30,8 @@ func makeGrant(seq int64, state protocol.GrantState, bootID string) *protocol.Gr
 }
 
 func makeProgress(seq int64, phase protocol.Phase, bootID string) *protocol.Progress {
-	at := metav1.NewTime(begun)
-	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+	t := metav1.NewTime(begun)
+	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: t, DrainStartedAt: &t}
 }
 
 // granted is the record of a node with grant 1. inPhase returns that of a node in attempt 1.

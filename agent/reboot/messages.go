@@ -29,16 +29,16 @@ func unreadable(why string) string {
 // remaining names the pods that a drain waits for. If no pod blocks it, these are the pods that
 // take longest to terminate.
 func remaining(status drain.Status) string {
-	left := message.Count(status.Remaining, "pod is", "pods are") + " left on the node"
+	pods := message.Count(status.Remaining, "pod is", "pods are") + " left on the node"
 	if len(status.Blocked) > 0 {
-		left += "; in the way: " + message.List(status.Blocked, maxNamed, describe)
+		pods += "; in the way: " + message.List(status.Blocked, maxNamed, describe)
 	} else if len(status.Left) > 0 {
-		left += ": " + message.List(status.Left, maxNamed, describe)
+		pods += ": " + message.List(status.Left, maxNamed, describe)
 	}
 	if stay := staying(status.Back); stay != "" {
-		left += "; " + stay
+		pods += "; " + stay
 	}
-	return engine.Shorten(left + ".")
+	return engine.Shorten(pods + ".")
 }
 
 // staying names pods that stay on the node because they come back. It is empty without such pods.

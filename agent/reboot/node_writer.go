@@ -92,9 +92,9 @@ func (w *nodeWriter) confirm(ctx context.Context, node *corev1.Node, o step.Obse
 	if err := w.live.Get(ctx, client.ObjectKey{Name: w.name}, live); err != nil {
 		return fmt.Errorf("confirming the reboot: %w", err)
 	}
-	seen, current := node.Annotations[v1alpha1.AnnotationProgress], live.Annotations[v1alpha1.AnnotationProgress]
-	if current != seen {
-		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", seen, current)
+	read, current := node.Annotations[v1alpha1.AnnotationProgress], live.Annotations[v1alpha1.AnnotationProgress]
+	if current != read {
+		return fmt.Errorf("confirming the reboot: the cache shows progress %s, the API server %s", read, current)
 	}
 	// Until the kubelet has reported the boot of a machine that was restored, the manager may
 	// finish its grant at any moment.

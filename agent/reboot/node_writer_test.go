@@ -56,11 +56,11 @@ func TestAddReport(t *testing.T) {
 	want := func(status corev1.ConditionStatus, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: "UpdateStaged", Message: message}
 	}
-	at := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *nodepatch.Status {
+	dated := func(c corev1.NodeCondition, heartbeat, transition metav1.Time) *nodepatch.Status {
 		c.LastHeartbeatTime, c.LastTransitionTime = heartbeat, transition
 		return new(nodepatch.Patch).Condition(c).Status
 	}
-	falls := nodepatch.Patch{Status: at(want(corev1.ConditionFalse, "Nothing."), metav1.NewTime(now), metav1.NewTime(now))}
+	falls := nodepatch.Patch{Status: dated(want(corev1.ConditionFalse, "Nothing."), metav1.NewTime(now), metav1.NewTime(now))}
 	falls.RemoveCondition(v1alpha1.NodeRebootPermitted)
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -82,12 +82,12 @@ func TestAddReport(t *testing.T) {
 		}, nodepatch.Patch{}, false},
 		"another message keeps the time of transition": {
 			step.NodeStatus{Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged again.")}},
-			nodepatch.Patch{Status: at(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
+			nodepatch.Patch{Status: dated(want(corev1.ConditionTrue, "Staged again."), metav1.NewTime(now), earlier)},
 			true,
 		},
 		"another status moves it": {
 			step.NodeStatus{Conditions: []corev1.NodeCondition{want(corev1.ConditionUnknown, "Staged.")}},
-			nodepatch.Patch{Status: at(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
+			nodepatch.Patch{Status: dated(want(corev1.ConditionUnknown, "Staged."), metav1.NewTime(now), metav1.NewTime(now))},
 			true,
 		},
 		"a label that is removed only if it has not changed": {

@@ -30,22 +30,22 @@ type observer struct {
 	clock    clock.PassiveClock
 
 	// policy holds the settings that were last read from the granting policy.
-	policy remembered
+	policy lastSettings
 	// claims caches the claims of the drained node.
 	claims claims
-	// looked is the last check of the pods before a drain.
-	looked looked
+	// startLook is the last check of the pods before a drain.
+	startLook startLook
 	// unconfirmed is the grant under which an engine does not answer, and since when.
 	unconfirmed unconfirmed
-	// seen is the time since which the Node has its current progress.
-	seen seen
+	// sighting is the time since which the Node has its current progress.
+	sighting sighting
 	// call is the outcome of the last call of logind.
 	call call
 }
 
-// seen is the time at which this process first saw a progress, with the reading of the monotonic
+// sighting is the time at which this process first saw a progress, with the reading of the monotonic
 // clock. begun reports whether this process wrote it.
-type seen struct {
+type sighting struct {
 	progress string
 	at       time.Time
 	begun    bool
@@ -65,7 +65,7 @@ func (v *observer) forget() {
 
 // wrote is called after this process has written a progress to begin a drain or to call logind.
 func (v *observer) wrote(progress protocol.Progress) {
-	v.seen = seen{progress.String(), v.clock.Now(), true}
+	v.sighting = sighting{progress.String(), v.clock.Now(), true}
 }
 
 // called records the outcome of a call of logind.
@@ -116,17 +116,17 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	seq := o.Record.Last().Seq
 	drain := v.drains.of(seq)
 	o.Drain = drain.Drain
-	if progress := node.Annotations[v1alpha1.AnnotationProgress]; v.seen.progress != progress {
-		v.seen = seen{progress: progress, at: o.Now}
+	if progress := node.Annotations[v1alpha1.AnnotationProgress]; v.sighting.progress != progress {
+		v.sighting = sighting{progress: progress, at: o.Now}
 	}
-	o.SeenAt, o.Began = v.seen.at, v.seen.begun
+	o.SeenAt, o.Began = v.sighting.at, v.sighting.begun
 	if v.call.seq == seq || o.Record.ProgressErr != nil {
 		o.Call = v.call.Call
 	}
 	if grant := o.Record.Grant; grant != nil {
 		o.LastPolicy, o.LastPolicyAt = v.policy.of(grant), v.policy.at
-		if v.looked.grant == idOf(grant) {
-			o.LastStartLook = v.looked.Look
+		if v.startLook.grant == idOf(grant) {
+			o.LastStartLook = v.startLook.Look
 		}
 	}
 	if drain.State == step.DrainRunning {
@@ -143,8 +143,8 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 	case step.FactVolumes:
 		o.Kept = v.claims.kept(ctx, v.live, o.Record.Last().Seq, o.Drain.Volumes)
 	case step.FactPods:
-		v.looked = looked{idOf(o.Record.Grant), v.lookout.once(ctx, o.Settings())}
-		o.StartLook = v.looked.Look
+		v.startLook = startLook{idOf(o.Record.Grant), v.lookout.once(ctx, o.Settings())}
+		o.StartLook = v.startLook.Look
 	case step.FactEngines:
 		o.UnansweredSince = v.confirm(ctx, idOf(o.Record.Grant))
 		o.Confirmed = o.UnansweredSince.IsZero()
@@ -197,7 +197,7 @@ func (v *observer) settings(ctx context.Context, grant *protocol.Grant, entry bo
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the policy of the grant", "RebootPolicy", grant.Policy)
 		return nil, nil
 	}
-	v.policy = remembered{idOf(grant), v.clock.Now(), settingsOf(policy)}
+	v.policy = lastSettings{idOf(grant), v.clock.Now(), settingsOf(policy)}
 	return v.policy.of(grant), entryFor(v.node, holder.Status.Grants)
 }
 
@@ -250,8 +250,8 @@ type unconfirmed struct {
 	since time.Time
 }
 
-// looked is the last check of the pods before the start, for one grant.
-type looked struct {
+// startLook is the last check of the pods before the start, for one grant.
+type startLook struct {
 	grant grantID
 	step.Look
 }
@@ -264,19 +264,19 @@ type grantID struct {
 
 func idOf(grant *protocol.Grant) grantID { return grantID{grant.Policy, grant.Seq} }
 
-// remembered holds the settings that were last read from a policy for one grant, and the time of
+// lastSettings holds the settings that were last read from a policy for one grant, and the time of
 // the read.
-type remembered struct {
+type lastSettings struct {
 	grant grantID
 	at    time.Time
 	step.Settings
 }
 
-func (m remembered) of(grant *protocol.Grant) *step.Settings {
-	if m.grant != idOf(grant) {
+func (l lastSettings) of(grant *protocol.Grant) *step.Settings {
+	if l.grant != idOf(grant) {
 		return nil
 	}
-	return &m.Settings
+	return &l.Settings
 }
 
 // hostLimit is the time that logind and systemd have to answer one call. An unanswered call makes a

@@ -80,12 +80,12 @@ func (a *apiServer) Patch(_ context.Context, object client.Object, patch client.
 }
 
 // patch records the patch and returns the next version of the Node.
-func (a *apiServer) patch(what string, object client.Object, patch client.Patch) error {
+func (a *apiServer) patch(action string, object client.Object, patch client.Patch) error {
 	data, err := patch.Data(object)
 	if err != nil {
 		return err
 	}
-	a.patches = append(a.patches, what+" "+string(data))
+	a.patches = append(a.patches, action+" "+string(data))
 	if a.patchErr != nil {
 		return a.patchErr
 	}
@@ -249,7 +249,7 @@ func inLedgerOf(ledger string) *protocol.Grant {
 
 // isMine marks the progress of the Node as written by this process.
 func isMine(r *Reconciler, api *apiServer) {
-	r.observer.seen = seen{api.node.Annotations[v1alpha1.AnnotationProgress], now, true}
+	r.observer.sighting = sighting{api.node.Annotations[v1alpha1.AnnotationProgress], now, true}
 }
 
 func TestReconcile(t *testing.T) {
@@ -312,7 +312,7 @@ func TestReconcile(t *testing.T) {
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
-				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+				r.observer.policy = lastSettings{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second}, patches: 1,
 		},
@@ -320,14 +320,14 @@ func TestReconcile(t *testing.T) {
 			record: granted(),
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
-				r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{}}
+				r.observer.policy = lastSettings{grantID{"workers", 1}, now, step.Settings{}}
 			},
 			want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
 		"what another policy's grant of the same number was held up by holds up nothing": {
 			record: granted(),
 			change: func(r *Reconciler, _ *apiServer) {
-				r.observer.looked = looked{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
+				r.observer.startLook = startLook{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
@@ -637,7 +637,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, api, _ := makeReconciler(t, inPhase(tc.phase))
-			r.observer.policy = remembered{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
+			r.observer.policy = lastSettings{stdcmp.Or(tc.grant, grantID{"workers", 1}), now.Add(-tc.age), earlier}
 			r.drains.last = attempt{seq: 1, Drain: step.Drain{State: tc.drain, FailedAt: now}}
 			r.observer.call = call{seq: 1, Call: tc.call}
 			o := r.observed(t, api.node)
@@ -655,7 +655,7 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 // does not count any more.
 func TestReconcile_GoesByThePolicyAtThePointOfNoReturn(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-	r.observer.policy = remembered{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.ObstacleIgnore}}}
+	r.observer.policy = lastSettings{grantID{"workers", 1}, now, step.Settings{Reboot: v1alpha1.Reboot{Coordinators: v1alpha1.ObstacleIgnore}}}
 	r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainDone, DoneAt: now}}
 	r.observer.host.Coordinators = &coordinators{other: &host.Coordinator{Name: "locksmithd"}}
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil || strings.Contains(strings.Join(api.patches, ""), "Rebooting") {

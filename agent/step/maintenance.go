@@ -14,9 +14,9 @@ import (
 
 // Messages of the conditions.
 const (
-	leaving = "Pods are leaving the node."
-	left    = "The pods that must leave the node before a reboot have left."
-	down    = "The host is being rebooted."
+	leaving      = "Pods are leaving the node."
+	podsHaveLeft = "The pods that must leave the node before a reboot have left."
+	down         = "The host is being rebooted."
 )
 
 // shortDrain is the duration up to which a drain is not reported until it ends.
@@ -112,9 +112,9 @@ func drainReported(o Observation) (message string, then time.Time) {
 // change. It returns the new message if the last write is not recent, or is in the future because
 // the host's clock was set back.
 func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, message string) (text string, then time.Time) {
-	at := shown.LastHeartbeatTime.Time
-	then = at.Add(every)
-	if shown.Message == message || at.After(o.Now) || !o.Now.Before(then) {
+	t := shown.LastHeartbeatTime.Time
+	then = t.Add(every)
+	if shown.Message == message || t.After(o.Now) || !o.Now.Before(then) {
 		return message, time.Time{}
 	}
 	return shown.Message, then
@@ -124,7 +124,7 @@ func spaced(o Observation, shown corev1.NodeCondition, every time.Duration, mess
 // time-out, the volumes that the agent waits for, or what holds the host up and until when the
 // agent waits for it.
 func emptied(o Observation) []corev1.NodeCondition {
-	reason, message := v1alpha1.EventDrained, left
+	reason, message := v1alpha1.EventDrained, podsHaveLeft
 	_, waits := detached(o)
 	why, _ := heldUp(o)
 	switch p := o.Record.Last(); {
@@ -135,11 +135,11 @@ func emptied(o Observation) []corev1.NodeCondition {
 		message, _ = volumesReported(o)
 	case why.Reason == v1alpha1.ReasonPeopleLoggedIn && o.InPhase(protocol.PhaseDraining):
 		reason = string(why.Reason)
-		message = fmt.Sprintf("%s The reboot waits until %s at most. %s", left, timing.Instant(o.sessionsUntil()), why.Message)
+		message = fmt.Sprintf("%s The reboot waits until %s at most. %s", podsHaveLeft, timing.Instant(o.sessionsUntil()), why.Message)
 	case why.Message != "" && o.InPhase(protocol.PhaseDraining):
-		message = fmt.Sprintf("%s The reboot waits until %s at most; then the node is uncordoned and backs off. %s", left, timing.Instant(o.deadline()), why.Message)
+		message = fmt.Sprintf("%s The reboot waits until %s at most; then the node is uncordoned and backs off. %s", podsHaveLeft, timing.Instant(o.deadline()), why.Message)
 	case o.Drain.Refused != "" && o.InPhase(protocol.PhaseDraining):
-		message = drains(left+" "+o.Drain.Refused, o.deadline(), o.Settings().Drain.OnTimeoutOrDefault())
+		message = drains(podsHaveLeft+" "+o.Drain.Refused, o.deadline(), o.Settings().Drain.OnTimeoutOrDefault())
 	}
 	return []corev1.NodeCondition{
 		condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, reason, message),
@@ -196,10 +196,10 @@ func gone(drain Drain) string {
 }
 
 // drains says what a drain waits for, until when, and what happens then.
-func drains(what string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
+func drains(subject string, deadline time.Time, then v1alpha1.DrainTimeoutAction) string {
 	follows := "the node is uncordoned and backs off"
 	if then == v1alpha1.DrainTimeoutReboot {
 		follows = "the node is rebooted with the pods that are left"
 	}
-	return fmt.Sprintf("%s The drain may take until %s; then %s.", what, timing.Instant(deadline), follows)
+	return fmt.Sprintf("%s The drain may take until %s; then %s.", subject, timing.Instant(deadline), follows)
 }

@@ -122,8 +122,8 @@ func inPhase(seq int64, phase protocol.Phase) func(*Observation) {
 }
 
 func makeProgress(seq int64, phase protocol.Phase, bootID string) *protocol.Progress {
-	at := metav1.NewTime(begun)
-	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+	t := metav1.NewTime(begun)
+	return &protocol.Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: t, DrainStartedAt: &t}
 }
 
 // beingDrained is a node that drains in attempt 1.

@@ -207,8 +207,8 @@ func recordOf(engines *protocol.Engines, name string) protocol.EngineRecord {
 
 // WithoutOrigin returns a message of condition RebootRequired without its last sentence.
 func WithoutOrigin(message string) string {
-	if at := strings.LastIndex(message, originIntro); at >= 0 {
-		return strings.TrimSpace(message[:at])
+	if i := strings.LastIndex(message, originIntro); i >= 0 {
+		return strings.TrimSpace(message[:i])
 	}
 	return message
 }

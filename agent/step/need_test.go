@@ -166,8 +166,8 @@ func requesting(why string) func(*Observation) {
 }
 
 // up sets the uptime of the host and its limit.
-func up(is, most time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Uptime, o.MaxUptime = is, most }
+func up(uptime, most time.Duration) func(*Observation) {
+	return func(o *Observation) { o.Uptime, o.MaxUptime = uptime, most }
 }
 
 func labelling(value string) func(*Observation) {

@@ -133,16 +133,16 @@ func labels(os *OS, asking bool) map[string]*string {
 // agentReport returns the agent's reasons against a reboot. Parts that are unknown now stay as they
 // are on the Node. known is false if both are. The report may change at settles.
 func agentReport(o Observation, asking bool) (r protocol.AgentReport, known bool, settles time.Time) {
-	blockedBy, looked := blockedBy(o, asking)
+	blockedBy, certain := blockedBy(o, asking)
 	preflight, answered, settles := preflightReport(o)
 	r = o.Reported
-	if looked {
+	if certain {
 		r.BlockedBy = blockedBy
 	}
 	if answered {
 		r.Preflight = preflight
 	}
-	return r, looked || answered, settles
+	return r, certain || answered, settles
 }
 
 // lasting are the reasons that do not go away by themselves.

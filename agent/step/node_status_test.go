@@ -63,28 +63,28 @@ func TestNodeStatusOf(t *testing.T) {
 // The manager's answer is removed in the same write as the need, and the announcement in the same
 // write as the maintenance.
 func TestRemoved(t *testing.T) {
-	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) corev1.NodeCondition {
 		return corev1.NodeCondition{Type: kind, Status: status, Reason: reason}
 	}
 	type list = []corev1.NodeCondition
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	const need, progress, planned = v1alpha1.NodeRebootRequired, corev1.NodeMaintenanceInProgress, corev1.NodeMaintenancePlanned
-	answer, ours := is(v1alpha1.NodeRebootPermitted, yes, ""), is(planned, yes, v1alpha1.EventRebootGranted)
-	back := is(progress, no, v1alpha1.EventRebootSucceeded)
+	answer, ours := condition(v1alpha1.NodeRebootPermitted, yes, ""), condition(planned, yes, v1alpha1.EventRebootGranted)
+	back := condition(progress, no, v1alpha1.EventRebootSucceeded)
 	cases := map[string]struct {
 		have, reported list
 		want           []corev1.NodeConditionType
 	}{
-		"the need falls":                        {list{is(need, yes, ""), answer}, list{is(need, no, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
-		"the need is unknown":                   {list{is(need, yes, ""), answer}, list{is(need, unknown, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
-		"the need stays":                        {list{is(need, yes, ""), answer}, list{is(need, yes, "")}, nil},
-		"there is no answer":                    {list{is(need, yes, "")}, list{is(need, no, "")}, nil},
-		"the need has fallen before":            {list{is(need, no, ""), answer}, list{is(need, unknown, "")}, nil},
-		"the host is back":                      {list{is(progress, yes, ""), ours}, list{back}, []corev1.NodeConditionType{planned}},
-		"another program announced maintenance": {list{is(progress, yes, ""), is(planned, yes, "Theirs")}, list{back}, nil},
-		"the host goes down":                    {list{ours}, list{is(progress, yes, string(v1alpha1.ReasonRebooting))}, nil},
-		"the drain goes on":                     {list{ours}, list{is(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining)}, nil},
-		"it was no reboot":                      {list{is(progress, no, ""), ours}, list{back}, nil},
+		"the need falls":                        {list{condition(need, yes, ""), answer}, list{condition(need, no, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
+		"the need is unknown":                   {list{condition(need, yes, ""), answer}, list{condition(need, unknown, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
+		"the need stays":                        {list{condition(need, yes, ""), answer}, list{condition(need, yes, "")}, nil},
+		"there is no answer":                    {list{condition(need, yes, "")}, list{condition(need, no, "")}, nil},
+		"the need has fallen before":            {list{condition(need, no, ""), answer}, list{condition(need, unknown, "")}, nil},
+		"the host is back":                      {list{condition(progress, yes, ""), ours}, list{back}, []corev1.NodeConditionType{planned}},
+		"another program announced maintenance": {list{condition(progress, yes, ""), condition(planned, yes, "Theirs")}, list{back}, nil},
+		"the host goes down":                    {list{ours}, list{condition(progress, yes, string(v1alpha1.ReasonRebooting))}, nil},
+		"the drain goes on":                     {list{ours}, list{condition(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining)}, nil},
+		"it was no reboot":                      {list{condition(progress, no, ""), ours}, list{back}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -213,20 +213,20 @@ func TestAgentReport(t *testing.T) {
 }
 
 func TestNodeStatusOf_ReportsWhenTheHostBooted(t *testing.T) {
-	at := func(uptime time.Duration) *string { return new(now.Add(-uptime).UTC().Format(time.RFC3339)) }
+	bootedAfter := func(uptime time.Duration) *string { return new(now.Add(-uptime).UTC().Format(time.RFC3339)) }
 	reported := func(uptime time.Duration) func(*Observation) {
 		return func(o *Observation) {
-			o.BootedAt = v1alpha1.BootedAt(map[string]string{v1alpha1.AnnotationBootedAt: *at(uptime)})
+			o.BootedAt = v1alpha1.BootedAt(map[string]string{v1alpha1.AnnotationBootedAt: *bootedAfter(uptime)})
 		}
 	}
 	day := up(24*time.Hour, 0)
 	cases[*string]{
-		"for the first time":         {makeObservation(day), at(24 * time.Hour)},
+		"for the first time":         {makeObservation(day), bootedAfter(24 * time.Hour)},
 		"unknown":                    {makeObservation(reported(24 * time.Hour)), nil},
-		"what is about right stays":  {makeObservation(day, reported(24*time.Hour-59*time.Second)), at(24*time.Hour - 59*time.Second)},
-		"a clock that was set":       {makeObservation(day, reported(24*time.Hour-time.Minute)), at(24 * time.Hour)},
-		"another boot":               {makeObservation(up(time.Minute, 0), reported(24*time.Hour)), at(time.Minute)},
-		"where uptime has a maximum": {makeObservation(up(24*time.Hour, 720*time.Hour)), at(24 * time.Hour)},
+		"what is about right stays":  {makeObservation(day, reported(24*time.Hour-59*time.Second)), bootedAfter(24*time.Hour - 59*time.Second)},
+		"a clock that was set":       {makeObservation(day, reported(24*time.Hour-time.Minute)), bootedAfter(24 * time.Hour)},
+		"another boot":               {makeObservation(up(time.Minute, 0), reported(24*time.Hour)), bootedAfter(time.Minute)},
+		"where uptime has a maximum": {makeObservation(up(24*time.Hour, 720*time.Hour)), bootedAfter(24 * time.Hour)},
 	}.each(t, func(o Observation) *string { return NodeStatusOf(o).Annotations[v1alpha1.AnnotationBootedAt] })
 }
 
@@ -255,8 +255,8 @@ func TestMaintenance(t *testing.T) {
 	const no, yes = corev1.ConditionFalse, corev1.ConditionTrue
 	unread := []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node is not drained while policy workers cannot be read."+until)}
 	heldUpUntil := " The reboot waits until " + deadline + " at most; then the node is uncordoned and backs off. Blocked by x."
-	waitsForPeople := left + " The reboot waits until " + now.Add(10*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC") + " at most. People are x."
-	const disk = left + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
+	waitsForPeople := podsHaveLeft + " The reboot waits until " + now.Add(10*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC") + " at most. People are x."
+	const disk = podsHaveLeft + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
 	cases[[]corev1.NodeCondition]{
 		"at rest, absent ones stay absent":  {makeObservation(), nil},
 		"a short drain is not reported":     {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
@@ -326,11 +326,11 @@ func TestMaintenance(t *testing.T) {
 		"one that another process began, of a policy that cannot be read": {makeObservation(beingDrained, noPolicy), unread},
 		"one that was stopped because its grant is gone":                  {makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Record.Grant = nil }), nil},
 		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
-			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+			condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 		}},
 		"one that is done and whose host is held up": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainDone}), func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
-				condition(corev1.NodeDrainInProgress, no, "Drained", left+heldUpUntil), condition(corev1.NodeDrained, yes, "Drained", left+heldUpUntil),
+				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft+heldUpUntil), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft+heldUpUntil),
 			},
 		},
 		"one that is done and waits for people": {
@@ -340,12 +340,12 @@ func TestMaintenance(t *testing.T) {
 		},
 		"one that is done and whose pods came back and may not go": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainDone, Refused: "a/b (why)."})), []corev1.NodeCondition{
-				condition(corev1.NodeDrainInProgress, no, "Drained", left+" a/b (why)."+until), condition(corev1.NodeDrained, yes, "Drained", left+" a/b (why)."+until),
+				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft+" a/b (why)."+until), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft+" a/b (why)."+until),
 			},
 		},
 		"which it does not report past the point of no return": {
 			makeObservation(goingDown, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
-				condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 				condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 			},
 		},
@@ -353,16 +353,16 @@ func TestMaintenance(t *testing.T) {
 			condition(corev1.NodeDrainInProgress, no, "VolumesInUse", disk), condition(corev1.NodeDrained, yes, "VolumesInUse", disk),
 		}},
 		"one that has waited long enough": {makeObservation(hasDrained, using("disk"), waiting(time.Minute)), []corev1.NodeCondition{
-			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+			condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 		}},
 		"past the point of no return, whatever is in use": {
 			makeObservation(hasDrained, using("disk"), inPhase(1, rebootingPhase)), []corev1.NodeCondition{
-				condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 				condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 			},
 		},
 		"past the point of no return": {makeObservation(goingDown), []corev1.NodeCondition{
-			condition(corev1.NodeDrainInProgress, no, "Drained", left), condition(corev1.NodeDrained, yes, "Drained", left),
+			condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 			condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 		}},
 		"past it with pods left": {makeObservation(goingDown, timedOutBefore), []corev1.NodeCondition{

@@ -333,11 +333,11 @@ func (o Observation) bootedAt() *string {
 // booted returns the boot time of a host whose uptime is known. A reported time stays if it is
 // about right.
 func (o Observation) booted() time.Time {
-	at := o.Now.Add(-o.Uptime)
-	if o.BootedAt.Sub(at).Abs() < bootTolerance {
+	t := o.Now.Add(-o.Uptime)
+	if o.BootedAt.Sub(t).Abs() < bootTolerance {
 		return o.BootedAt
 	}
-	return at
+	return t
 }
 
 // dueAt returns the time when the node reaches its longest permitted uptime. It is zero if the node

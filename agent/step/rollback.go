@@ -94,13 +94,13 @@ func inVain(o Observation) bool {
 
 // notApplied returns the reason not to try the update again.
 func notApplied(node string, u protocol.Update, from engine.Report) protocol.Blocker {
-	what := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
+	problem := fmt.Sprintf("for version %s and still runs %s: the update does not take effect, or rolls back. Repair it or hold it back",
 		u.Version, u.Running)
 	if !isNamed(&u) {
-		what = fmt.Sprintf("for what %s reports, and soon after each boot it reports that again: %s Remove what causes it",
+		problem = fmt.Sprintf("for what %s reports, and soon after each boot it reports that again: %s Remove what causes it",
 			from.Engine, message.Shorten(maxNameBytes, from.Message))
 	}
 	return protocol.Blocker{Reason: v1alpha1.ReasonUpdateNotApplied, Message: fmt.Sprintf(
 		"The node was rebooted %d times %s; or, to try it again: kubectl annotate node %s %s=\"why\"",
-		u.VainReboots, what, node, v1alpha1.AnnotationRebootRequested)}
+		u.VainReboots, problem, node, v1alpha1.AnnotationRebootRequested)}
 }

@@ -16,11 +16,11 @@ import (
 
 // TestNext_Safety checks the result of Next for every combination of its inputs.
 func TestNext_Safety(t *testing.T) {
-	seen := map[string]int{}
+	counts := map[string]int{}
 	for o := range everything() {
 		switch s := Next(o).(type) {
 		case StartDrain:
-			seen["start"]++
+			counts["start"]++
 			must(t, o, "begins without a grant", o.Record.Grant != nil && o.Record.GrantErr == nil && o.Record.Grant.State == active)
 			must(t, o, "begins on a used grant", o.Record.Grant.Seq > o.Record.Last().Seq)
 			must(t, o, "begins under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq && o.Entry.WithdrawnAt == nil)
@@ -38,15 +38,15 @@ func TestNext_Safety(t *testing.T) {
 			tried := o.Record.Last().Update
 			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)
 		case RunDrain:
-			seen["drain"]++
+			counts["drain"]++
 			must(t, o, "drains out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			must(t, o, "drains in the lead time", o.Settings().Drain.LeadTime == nil || !o.Now.Before(begun.Add(o.Settings().Drain.LeadTime.Duration)) || o.Drain.State == DrainFailed)
 			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
 		case EvictLeft:
-			seen["evict"]++
+			counts["evict"]++
 			must(t, o, "evicts undrained or out of phase", o.Drain.State == DrainDone && o.InPhase(drainingPhase) && permitted(o) && o.policy() != nil)
 		case CommitReboot:
-			seen["commit"]++
+			counts["commit"]++
 			must(t, o, "commits out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			underWay := o.Drain.State == DrainRunning || o.Drain.State == DrainStopped
 			regardless := underWay && o.Drain.Listed && late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot
@@ -59,45 +59,45 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "commits beside another coordinator", beside || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
-			seen["call"]++
+			counts["call"]++
 			must(t, o, "reboots uncommitted", o.Record.ProgressErr == nil && o.InPhase(rebootingPhase))
 			must(t, o, "reboots under a grant that is not in force", permitted(o) && o.Record.Grant.BootID == o.BootID)
 			must(t, o, "reboots under a grant that the ledger does not hold", o.Entry != nil && o.Entry.Seq == o.Record.Grant.Seq)
 			must(t, o, "reboots at once after it was refused", o.Call.Refusals == 0 || o.Call.RefusedAt.Before(now))
 		case RecordCall:
-			seen["record"]++
+			counts["record"]++
 			must(t, o, "counts a call that it may not make", permitted(o) && o.InPhase(rebootingPhase) && s.Progress.Recalls == o.Record.Last().Recalls+1)
 		case RecordBoot:
-			seen["boot"]++
+			counts["boot"]++
 			must(t, o, "takes a host for rebooted that may be going down", o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true})
 		case AbortDrain:
-			seen["abort"]++
+			counts["abort"]++
 			retreats := o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true}
 			must(t, o, "aborts what is no drain", o.Record.ProgressErr == nil && (o.Record.Last().Phase == drainingPhase || retreats))
 			must(t, o, "leaves a cordon to undo", !s.Progress.Cordoned)
 		case RepairRecord:
-			seen["repair"]++
+			counts["repair"]++
 			must(t, o, "repairs what is sound", o.Record.ProgressErr != nil)
 			gone := o.Record.Grant != nil && o.Record.Grant.BootID != o.BootID
 			must(t, o, "frees the slot of a host that may go down", gone || !o.is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
 		case Wait:
-			seen["wait"]++
+			counts["wait"]++
 			must(t, o, "waits for the past", s.Until.After(o.Now))
 		case Idle:
-			seen["idle"]++
+			counts["idle"]++
 			must(t, o, "is idle in an attempt", o.Record.ProgressErr != nil || !o.InPhase(drainingPhase) && !o.InPhase(rebootingPhase))
 		}
 	}
-	if len(seen) != 11 {
-		t.Errorf("only these steps were seen: %v", seen)
+	if len(counts) != 11 {
+		t.Errorf("only these steps were seen: %v", counts)
 	}
-	t.Logf("%v", seen)
+	t.Logf("%v", counts)
 }
 
-func must(t *testing.T, o Observation, what string, holds bool) {
+func must(t *testing.T, o Observation, rule string, holds bool) {
 	t.Helper()
 	if !holds {
-		t.Fatalf("%s: grant %v, progress %v, %+v", what, o.Record.Grant, o.Record.Progress, o)
+		t.Fatalf("%s: grant %v, progress %v, %+v", rule, o.Record.Grant, o.Record.Progress, o)
 	}
 }
 

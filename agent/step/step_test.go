@@ -428,8 +428,8 @@ func TestForced(t *testing.T) {
 	}
 }
 
-func abortAt(at time.Time, reason v1alpha1.Reason, message string, failures int32) AbortDrain {
+func abortAt(t time.Time, reason v1alpha1.Reason, message string, failures int32) AbortDrain {
 	p := makeProgress(1, abortedPhase, boot)
-	p.At, p.Cordoned, p.Reason, p.Message, p.Failures = metav1.NewTime(at), false, reason, message, failures
+	p.At, p.Cordoned, p.Reason, p.Message, p.Failures = metav1.NewTime(t), false, reason, message, failures
 	return AbortDrain{Progress: *p}
 }

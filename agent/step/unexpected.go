@@ -17,11 +17,11 @@ func UnexpectedReboot(o Observation) *protocol.UnexpectedReboot {
 	case explained(o):
 		return nil
 	}
-	at := o.Now
+	t := o.Now
 	if o.Uptime > 0 {
-		at = o.booted()
+		t = o.booted()
 	}
-	unexpected := &protocol.UnexpectedReboot{At: metav1.NewTime(at), FromVersion: o.VersionBefore}
+	unexpected := &protocol.UnexpectedReboot{At: metav1.NewTime(t), FromVersion: o.VersionBefore}
 	if o.OS != nil {
 		unexpected.ToVersion = o.OS.Version
 	}

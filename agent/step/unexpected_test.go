@@ -18,9 +18,9 @@ func TestUnexpectedReboot(t *testing.T) {
 			o.Before, o.VersionBefore, o.OS = &protocol.Engines{BootID: bootID}, "1.0", &OS{Version: "2.0"}
 		}
 	}
-	attempt := func(phase protocol.Phase, at time.Time, bootID string) func(*Observation) {
+	attempt := func(phase protocol.Phase, instant time.Time, bootID string) func(*Observation) {
 		return func(o *Observation) {
-			o.Record.Progress = &protocol.Progress{Seq: 1, Phase: phase, BootID: bootID, At: metav1.NewTime(at)}
+			o.Record.Progress = &protocol.Progress{Seq: 1, Phase: phase, BootID: bootID, At: metav1.NewTime(instant)}
 		}
 	}
 	known := &protocol.UnexpectedReboot{At: metav1.NewTime(booted), FromVersion: "1.0", ToVersion: "2.0"}

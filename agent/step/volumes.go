@@ -57,7 +57,7 @@ func volumesReported(o Observation) (text string, then time.Time) {
 		return "", time.Time{}
 	}
 	text = fmt.Sprintf("%s The reboot waits at most %s for the kubelet to release %s (status.volumesInUse).",
-		left, o.Settings().Drain.VolumeDetachTimeoutOrDefault(), VolumeNames(volumes))
+		podsHaveLeft, o.Settings().Drain.VolumeDetachTimeoutOrDefault(), VolumeNames(volumes))
 	if o.Kept.Unread != "" {
 		text += " Some may belong to pods that stay: " + o.Kept.Unread + "."
 	}

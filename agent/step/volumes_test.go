@@ -46,7 +46,9 @@ func reported(reason, message string, transition, heartbeat time.Time) func(*Obs
 // The reboot waits for the volumes of evicted pods, up to a limit (behaviour 42).
 func TestDetached_Behaviour42(t *testing.T) {
 	doneAt := now.Add(-time.Minute)
-	reportedAt := func(at time.Time) func(*Observation) { return reported(v1alpha1.EventVolumesInUse, "", at, at) }
+	reportedAt := func(instant time.Time) func(*Observation) {
+		return reported(v1alpha1.EventVolumesInUse, "", instant, instant)
+	}
 	evicted := func(o *Observation) { o.Drain.Evicted = true }
 	cutShort := func(o *Observation) { o.Drain = Drain{State: DrainRunning} }
 	for name, tc := range map[string]struct {
@@ -102,7 +104,7 @@ func TestDetached_Behaviour42(t *testing.T) {
 }
 
 func TestVolumesReported(t *testing.T) {
-	const one = left + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
+	const one = podsHaveLeft + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
 	minuteAgo, latest := now.Add(-time.Minute), now.Add(-time.Minute+1)
 	for name, tc := range map[string]struct {
 		o    Observation
@@ -130,7 +132,7 @@ func TestVolumesReported(t *testing.T) {
 			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, now.Add(time.Hour))), want: one,
 		},
 		"nothing new":             {o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", one, begun, latest)), want: one},
-		"another reason is older": {o: makeObservation(hasDrained, using("disk"), reported("Drained", left, begun, latest)), want: one},
+		"another reason is older": {o: makeObservation(hasDrained, using("disk"), reported("Drained", podsHaveLeft, begun, latest)), want: one},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.o.Policy.Drain.VolumeDetachTimeout = nil

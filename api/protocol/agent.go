@@ -51,14 +51,14 @@ func Start(record Record, bootID string, schedulable bool, now time.Time) (Progr
 	if record.ProgressErr != nil || grant == nil || grant.State != GrantActive || grant.Seq <= last.Seq || grant.BootID != bootID {
 		return Progress{}, false
 	}
-	at := metav1.NewTime(now)
+	t := metav1.NewTime(now)
 	next := Progress{
 		Seq:            grant.Seq,
 		Phase:          PhaseDraining,
 		BootID:         bootID,
 		Cordoned:       schedulable, // otherwise the cordon is an administrator's: the end of an attempt undoes the agent's own
-		At:             at,
-		DrainStartedAt: &at,
+		At:             t,
+		DrainStartedAt: &t,
 	}
 	if !last.HasBooted(bootID) {
 		next.Failures = last.Failures

@@ -34,15 +34,15 @@ func makeGrant(seq int64, state GrantState, bootID string) *Grant {
 }
 
 func makeProgress(seq int64, phase Phase, bootID string) *Progress {
-	at := metav1.NewTime(begun)
-	return &Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: at, DrainStartedAt: &at}
+	t := metav1.NewTime(begun)
+	return &Progress{Seq: seq, Phase: phase, BootID: bootID, Cordoned: true, At: t, DrainStartedAt: &t}
 }
 
 // TestListed shows that an attempt may begin only with the entry of the same grant and Node, and
 // only while the entry is not withdrawn.
 func TestListed(t *testing.T) {
 	record := Record{Grant: makeGrant(7, active, boot), UID: "1"}
-	at := metav1.NewTime(now)
+	instant := metav1.NewTime(now)
 	for name, tc := range map[string]struct {
 		record Record
 		entry  *v1alpha1.LedgerEntry
@@ -53,7 +53,7 @@ func TestListed(t *testing.T) {
 		"held for an older grant":        {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 6}, false},
 		"held for a newer grant":         {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 8}, false},
 		"held for a Node of its name":    {record, &v1alpha1.LedgerEntry{NodeUID: "2", Seq: 7}, false},
-		"withdrawn":                      {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 7, WithdrawnAt: &at}, false},
+		"withdrawn":                      {record, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 7, WithdrawnAt: &instant}, false},
 		"held, and no grant on the Node": {Record{UID: "1"}, &v1alpha1.LedgerEntry{NodeUID: "1", Seq: 7}, false},
 	} {
 		if got := Listed(tc.record, tc.entry); got != tc.want {
@@ -63,10 +63,10 @@ func TestListed(t *testing.T) {
 }
 
 func TestStart(t *testing.T) {
-	at := metav1.NewTime(now)
+	instant := metav1.NewTime(now)
 	begins := func(seq int64, cordoned bool, failures int32) *Progress {
 		return &Progress{
-			Seq: seq, Phase: drainingPhase, BootID: boot, Cordoned: cordoned, At: at, DrainStartedAt: &at, Failures: failures,
+			Seq: seq, Phase: drainingPhase, BootID: boot, Cordoned: cordoned, At: instant, DrainStartedAt: &instant, Failures: failures,
 		}
 	}
 	failed := func(bootID string) *Progress {

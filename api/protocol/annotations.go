@@ -242,14 +242,14 @@ func absentOrValid(r v1alpha1.Reason) bool { return r == "" || r.IsValid() }
 // outstanding records back, and the API server rejects the whole status if RFC 3339 cannot
 // represent one of its times. A time from a clock that was never set is an error too. The reader
 // decides how far a time may be in the future, because this package has no clock.
-func fits(bootID string, at metav1.Time, others ...*metav1.Time) error {
+func fits(bootID string, instant metav1.Time, others ...*metav1.Time) error {
 	if len(bootID) > v1alpha1.MaxBootIDBytes {
 		return fmt.Errorf("bootID has more than %d bytes", v1alpha1.MaxBootIDBytes)
 	}
-	if at.IsZero() {
+	if instant.IsZero() {
 		return errors.New("at must be set")
 	}
-	for _, t := range append(others, &at) {
+	for _, t := range append(others, &instant) {
 		// RFC 3339 requires years of four digits, and an offset can move a time out of that range.
 		if t != nil && (t.UTC().Year() < v1alpha1.FirstYear || t.UTC().Year() > v1alpha1.LastYear) {
 			return fmt.Errorf("a time is before the year %d or beyond the year %d", v1alpha1.FirstYear, v1alpha1.LastYear)

@@ -13,8 +13,8 @@ import (
 
 func TestFleetLockRequest_CountsForAnHourOfItsBoot(t *testing.T) {
 	now := time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC)
-	written := func(boot string, at time.Time) string {
-		return protocol.FleetLockRequest{BootID: boot, ID: "n1", At: metav1.NewTime(at)}.String()
+	written := func(boot string, instant time.Time) string {
+		return protocol.FleetLockRequest{BootID: boot, ID: "n1", At: metav1.NewTime(instant)}.String()
 	}
 	for name, tc := range map[string]struct {
 		annotation string

@@ -372,11 +372,11 @@ func (m model) act(w world, n int, to emit) {
 func (m model) undoes(v view) view {
 	undone, ok := m.memory.undone[v]
 	if !ok {
-		seen := v
+		before := v
 		if m.anyonesCordon {
-			seen |= own
+			before |= own
 		}
-		if protocol.Uncordons(seen.node(!m.untracked && !m.noOwner)) {
+		if protocol.Uncordons(before.node(!m.untracked && !m.noOwner)) {
 			undone = cordoned
 		}
 		m.memory.undone[v] = undone

@@ -67,11 +67,11 @@ func RecordOf(node *corev1.Node) Record {
 
 // Seen returns the highest number in the record. A new grant must have a higher one.
 func (r Record) Seen() int64 {
-	seen := max(r.GrantSeq(), r.progressSeq())
+	highest := max(r.GrantSeq(), r.progressSeq())
 	if r.Hooks != nil {
-		seen = max(seen, r.Hooks.Seq)
+		highest = max(highest, r.Hooks.Seq)
 	}
-	return seen
+	return highest
 }
 
 // GrantSeq returns the number of the grant in the record, or 0 without a grant.

@@ -91,11 +91,11 @@ func (s *found) canonical(w world) (world, uint64) {
 // position returns the index of the world in the table, or the free place for it.
 func (s *found) position(w world, hash uint64) int {
 	mask := len(s.table) - 1
-	at := int(hash>>1) & mask
-	for s.table[at] != 0 && s.worlds[s.table[at]-1] != w {
-		at = (at + 1) & mask
+	from := int(hash>>1) & mask
+	for s.table[from] != 0 && s.worlds[s.table[from]-1] != w {
+		from = (from + 1) & mask
 	}
-	return at
+	return from
 }
 
 func (s *found) grow() {
@@ -117,11 +117,11 @@ func (m model) wrong(w world) string {
 			continue
 		}
 		down++
-		listed := false
+		entered := false
 		for p := range m.policies {
-			listed = listed || w.ledgers[p].entrySeq(n) == v.get(progSeq) && w.ledgers[p].life(n) == v.life()
+			entered = entered || w.ledgers[p].entrySeq(n) == v.get(progSeq) && w.ledgers[p].life(n) == v.life()
 		}
-		if !listed {
+		if !entered {
 			return fmt.Sprintf("node %d is disturbed outside the ledger", n)
 		}
 		if v.in(protocol.PhaseRebooting) && (v.get(grantSeq) != v.get(progSeq) || v.grant().State == protocol.GrantFinished) {
@@ -154,19 +154,19 @@ func (s *found) pathTo(i int) string {
 		way = append(way, s.worlds[i])
 	}
 	slices.Reverse(way)
-	at, moves := s.model.start(), make([]string, 0, len(way))
+	from, moves := s.model.start(), make([]string, 0, len(way))
 	for _, to := range way {
-		moves = append(moves, s.step(&at, to))
+		moves = append(moves, s.step(&from, to))
 	}
-	return fmt.Sprintf("%s after %d steps:\n  %s", s.model.wrong(at), len(way), strings.Join(moves, "\n  "))
+	return fmt.Sprintf("%s after %d steps:\n  %s", s.model.wrong(from), len(way), strings.Join(moves, "\n  "))
 }
 
 // step makes the move that leads to a world equal to to, or to a renumbering of it.
-func (s *found) step(at *world, to world) string {
-	text, from := "", *at
+func (s *found) step(before *world, to world) string {
+	text, from := "", *before
 	s.model.moves(from, func(m move, w world) {
 		if like, _ := s.canonical(w); like == to && text == "" {
-			text, *at = m.String(), w
+			text, *before = m.String(), w
 		}
 	})
 	return text

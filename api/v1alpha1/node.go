@@ -113,11 +113,11 @@ const (
 // BootedAt returns when the host of a node booted according to AnnotationBootedAt, or the zero time if
 // that is unknown.
 func BootedAt(annotations map[string]string) time.Time {
-	at, err := time.Parse(time.RFC3339, annotations[AnnotationBootedAt])
+	t, err := time.Parse(time.RFC3339, annotations[AnnotationBootedAt])
 	if err != nil {
 		return time.Time{}
 	}
-	return at
+	return t
 }
 
 // Annotations of autoscalers on a Node. With a grant the manager sets each to "true", unless it is set

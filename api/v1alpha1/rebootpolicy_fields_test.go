@@ -53,8 +53,8 @@ func (f fields) addCauses(err error) {
 
 // has reports whether the field was seen, or something in it.
 func (f fields) has(path string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(f)), func(seen string) bool {
-		return seen == path || strings.HasPrefix(seen, path+".") || strings.HasPrefix(seen, path+"[")
+	return slices.ContainsFunc(slices.Collect(maps.Keys(f)), func(name string) bool {
+		return name == path || strings.HasPrefix(name, path+".") || strings.HasPrefix(name, path+"[")
 	})
 }
 
@@ -205,8 +205,8 @@ var _ = Describe("What kubectl explain shows", func() {
 			}
 			stated := regexp.MustCompile(`(?m)^Defaults to (\w+)`).FindStringSubmatch(of.Description)
 			Expect(stated).NotTo(BeNil(), path)
-			if is, err := time.ParseDuration(stated[1]); err == nil {
-				Expect(is).To(Equal(want), path)
+			if duration, err := time.ParseDuration(stated[1]); err == nil {
+				Expect(duration).To(Equal(want), path)
 				continue
 			}
 			Expect(stated[1]).To(Equal(fmt.Sprint(want)), path)

@@ -86,11 +86,11 @@ const (
 )
 
 // Ignores reports whether all reboots ignore something at a time. An absent UrgentPeriod ignores nothing.
-func (u *UrgentPeriod) Ignores(what UrgentIgnore, now time.Time) bool {
-	return u != nil && now.Before(u.Until.Time) && slices.Contains(u.Ignore, what)
+func (u *UrgentPeriod) Ignores(limit UrgentIgnore, now time.Time) bool {
+	return u != nil && now.Before(u.Until.Time) && slices.Contains(u.Ignore, limit)
 }
 
 // Ignores reports whether the reboots of these nodes ignore something. An absent UrgentNodes ignores nothing.
-func (u *UrgentNodes) Ignores(what UrgentIgnore) bool {
-	return u != nil && slices.Contains(u.Ignore, what)
+func (u *UrgentNodes) Ignores(limit UrgentIgnore) bool {
+	return u != nil && slices.Contains(u.Ignore, limit)
 }

@@ -41,9 +41,9 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	folder.Watch{
 		Folders: func() []string { return folders }, Period: period, Clock: e.Clock, Again: e.Again,
 		Look: func() {
-			seen := look(e.HostRoot, e.Cmdline, e.Optional)
-			changes.Reach(engine.PresenceOf(seen.missing, seen.unreadable != ""), "")
-			changes.Update(seen.report())
+			found := look(e.HostRoot, e.Cmdline, e.Optional)
+			changes.Reach(engine.PresenceOf(found.missing, found.unreadable != ""), "")
+			changes.Update(found.report())
 		},
 	}.Run(ctx)
 }

@@ -36,9 +36,9 @@ func staged(version, running string) engine.Report {
 	}
 }
 
-func unreadable(what string) engine.Report {
+func unreadable(description string) engine.Report {
 	return engine.Report{
-		Engine: "bootc", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "bootc's deployments cannot be read: " + what + ".",
+		Engine: "bootc", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable, Message: "bootc's deployments cannot be read: " + description + ".",
 	}
 }
 

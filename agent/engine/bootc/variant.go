@@ -41,8 +41,8 @@ func dictionary(data []byte) (map[string]variant, error) {
 		return nil, errVariant
 	}
 	start := 0
-	for at := table; at < len(data); at += size {
-		end, err := offset(data, at, size)
+	for pos := table; pos < len(data); pos += size {
+		end, err := offset(data, pos, size)
 		if err != nil || start > end || end > table {
 			return nil, errVariant
 		}
@@ -84,12 +84,12 @@ func commitMetadata(data []byte) (map[string]variant, error) {
 }
 
 // offset reads a little-endian number of size bytes, which must be a position in the data.
-func offset(data []byte, at, size int) (int, error) {
-	if at < 0 || at+size > len(data) {
+func offset(data []byte, pos, size int) (int, error) {
+	if pos < 0 || pos+size > len(data) {
 		return 0, errVariant
 	}
 	var whole [8]byte
-	copy(whole[:], data[at:at+size])
+	copy(whole[:], data[pos:pos+size])
 	number := binary.LittleEndian.Uint64(whole[:])
 	if number > uint64(len(data)) {
 		return 0, errVariant

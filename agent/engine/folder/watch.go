@@ -42,7 +42,7 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 	defer n.close()
 	net := w.Clock.NewTicker(w.Period)
 	defer net.Stop()
-	last, looked := "", chan<- bool(nil)
+	last, done := "", chan<- bool(nil)
 	for {
 		// Start watching before looking, so that no change is lost in between.
 		why := ""
@@ -54,16 +54,16 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 		}
 		last = why
 		w.Look()
-		if looked != nil {
-			looked <- true
-			looked = nil
+		if done != nil {
+			done <- true
+			done = nil
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-n.changed:
 		case <-net.C():
-		case looked = <-w.Again:
+		case done = <-w.Again:
 		}
 	}
 }

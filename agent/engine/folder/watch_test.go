@@ -70,9 +70,9 @@ func (h *harness) run() {
 
 // expect waits until a look finds the file, or does not find it. If step is above zero, it advances
 // the clock.
-func (h *harness) expect(seen bool, step time.Duration) {
+func (h *harness) expect(known bool, step time.Duration) {
 	h.t.Helper()
-	h.Until("a look at the change", func() bool { return h.seen.Load() == seen }, step)
+	h.Until("a look at the change", func() bool { return h.seen.Load() == known }, step)
 }
 
 // follows returns once the folder of the file is watched. The first look that finds the file may

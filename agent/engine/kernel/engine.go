@@ -141,7 +141,7 @@ func open(hostRoot string) (*host, error) {
 
 // unreadable returns an error for people, without the path in err: that is a path of this
 // container.
-func unreadable(what string, err error) error { return fmt.Errorf("%s: %s", what, folder.Reason(err)) }
+func unreadable(name string, err error) error { return fmt.Errorf("%s: %s", name, folder.Reason(err)) }
 
 func (h *host) close() { _ = h.root.Close() } // It was only read.
 
@@ -158,8 +158,8 @@ func (h *host) installed() ([]release, error) {
 		return images, err
 	}
 	hasImage := func(r release) bool {
-		is := func(image release) bool { return image.text == r.text }
-		return slices.ContainsFunc(images, is) || h.has(path.Join(h.modules, r.text, "vmlinuz"))
+		matches := func(image release) bool { return image.text == r.text }
+		return slices.ContainsFunc(images, matches) || h.has(path.Join(h.modules, r.text, "vmlinuz"))
 	}
 	var complete, imageless []release
 	imagesSeen := len(images) > 0
@@ -221,14 +221,14 @@ const maxReleaseBytes = 64
 
 // readRelease reads the release of the running kernel.
 func readRelease(file string) (release, error) {
-	const what = "the running one's release"
+	const name = "the running one's release"
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return release{}, unreadable(what, err)
+		return release{}, unreadable(name, err)
 	}
 	r, ok := parseRelease(strings.TrimSpace(string(content)))
 	if !ok {
-		return release{}, unreadable(what, errors.New("it is not a version"))
+		return release{}, unreadable(name, errors.New("it is not a version"))
 	}
 	return r, nil
 }

@@ -141,9 +141,9 @@ func TestEngine_AFolderThatCannotBeReadIsUnknown(t *testing.T) {
 
 func TestEngine_RunsOnThisMachine(t *testing.T) {
 	e := Engine{HostRoot: "/", ReleaseFile: "/proc/sys/kernel/osrelease"}
-	seen, err := e.look()
-	if err != nil || seen.running.text == "" {
-		t.Errorf("saw %+v, %v", seen, err)
+	found, err := e.look()
+	if err != nil || found.running.text == "" {
+		t.Errorf("saw %+v, %v", found, err)
 	}
 }
 
@@ -195,10 +195,10 @@ func TestInstalled(t *testing.T) {
 			for _, file := range tc.files {
 				h.write(file)
 			}
-			seen, err := h.engine.look()
+			found, err := h.engine.look()
 			h.Must(err)
 			var got []string
-			for _, r := range seen.installed {
+			for _, r := range found.installed {
 				got = append(got, r.text)
 			}
 			slices.Sort(got)
@@ -215,8 +215,8 @@ func TestInstalled_IgnoresFoldersOutsideTheHost(t *testing.T) {
 	other.install("6.1.0-10-amd64")
 	h.Must(os.Symlink(other.path("usr"), h.path("usr")))
 	h.Must(os.Symlink(other.path("boot"), h.path("boot")))
-	if seen, err := h.engine.look(); err == nil || len(seen.installed) > 0 {
-		t.Errorf("found %v outside the host, %v", seen.installed, err)
+	if found, err := h.engine.look(); err == nil || len(found.installed) > 0 {
+		t.Errorf("found %v outside the host, %v", found.installed, err)
 	}
 }
 

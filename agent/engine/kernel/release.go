@@ -55,14 +55,14 @@ func compareReleases(a, b release) int {
 
 // compareEach compares element by element. The shorter list is padded with filler.
 func compareEach[T any](a, b []T, filler T, compare func(a, b T) int) int {
-	at := func(list []T, i int) T {
+	element := func(list []T, i int) T {
 		if i < len(list) {
 			return list[i]
 		}
 		return filler
 	}
 	for i := range max(len(a), len(b)) {
-		if order := compare(at(a, i), at(b, i)); order != 0 {
+		if order := compare(element(a, i), element(b, i)); order != 0 {
 			return order
 		}
 	}

@@ -78,10 +78,10 @@ func resumed(before engine.Report) engine.Report {
 	if before.State != engine.Needed {
 		return engine.Report{Engine: Name}
 	}
-	what := cmp.Or(before.Version, "another deployment")
-	need := engine.Staged(Name, before.Version, fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", what))
+	name := cmp.Or(before.Version, "another deployment")
+	need := engine.Staged(Name, before.Version, fmt.Sprintf("rpm-ostree boots %s next; it runs after a reboot.", name))
 	if before.Client != "" {
-		need = engine.Staged(Name, before.Version, finalizes(what, before.Client))
+		need = engine.Staged(Name, before.Version, finalizes(name, before.Client))
 	}
 	need.Running, need.Client = before.Running, before.Client
 	return need
@@ -118,8 +118,8 @@ func judge(list []deployment, client string) engine.Report {
 }
 
 // finalizes returns the sentence about a locked deployment that a FleetLock client finalizes.
-func finalizes(what, client string) string {
-	return fmt.Sprintf("rpm-ostree has staged %s; %s finalizes it and reboots when the operator permits it.", what, client)
+func finalizes(name, client string) string {
+	return fmt.Sprintf("rpm-ostree has staged %s; %s finalizes it and reboots when the operator permits it.", name, client)
 }
 
 // decodeDeployments reads the property: the deployments in boot order, beginning with the one that

@@ -76,11 +76,11 @@ func TestEngine_LockedDeploymentIsANeedWhileAClientFinalizesIt(t *testing.T) {
 	h.engine.Client = func(context.Context) (string, error) { return client, nil }
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true, Locked: true}, running)
 	h.start()
-	next := func(what string, is func(engine.Report) bool) {
+	next := func(description string, matches func(engine.Report) bool) {
 		t.Helper()
 		h.Until("a report", func() bool { return len(h.Reports) > 0 }, 0)
-		if got := <-h.Reports; !is(got) {
-			t.Errorf("%+v is not %s", got, what)
+		if got := <-h.Reports; !matches(got) {
+			t.Errorf("%+v is not %s", got, description)
 		}
 	}
 	locked := func(r engine.Report) bool {

@@ -124,9 +124,9 @@ func (h *harness) expectNothing(ostree *hosttest.RPMOSTree) {
 // exit makes the idle daemon exit, and returns when the Engine has noticed it.
 func (h *harness) exit(ostree *hosttest.RPMOSTree) {
 	h.t.Helper()
-	left := h.left.Load()
+	remaining := h.left.Load()
 	h.Until("the daemon to be idle", ostree.Exit, 0)
-	h.Until("the engine to detect it", func() bool { return h.left.Load() > left }, 0)
+	h.Until("the engine to detect it", func() bool { return h.left.Load() > remaining }, 0)
 }
 
 // otherSender returns a connection that is not the daemon's.

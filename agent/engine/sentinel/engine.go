@@ -55,9 +55,9 @@ func (e *Engine) Run(ctx context.Context, report func(engine.Report)) {
 	folder.Watch{
 		Folders: func() []string { return watched },
 		Look: func() {
-			seen := look(e.HostRoot, files)
-			changes.Reach(engine.PresenceOf(seen.missing, seen.unreadable != ""), "")
-			changes.Update(seen.report())
+			found := look(e.HostRoot, files)
+			changes.Reach(engine.PresenceOf(found.missing, found.unreadable != ""), "")
+			changes.Update(found.report())
 		},
 		Period: period, Clock: e.Clock, Again: e.Again,
 	}.Run(ctx)

@@ -384,13 +384,13 @@ func FuzzLook(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		seen := look(root, Defaults)
-		for _, name := range seen.packages {
+		found := look(root, Defaults)
+		for _, name := range found.packages {
 			if !slices.ContainsFunc(strings.Split(all, "\n"), func(line string) bool { return strings.TrimSpace(line) == name }) {
 				t.Errorf("%q was made up, or cut", name)
 			}
 		}
-		r := seen.report()
+		r := found.report()
 		if r.State != engine.Needed || len(r.Message) > engine.MaxMessageBytes || !utf8.ValidString(r.Message) {
 			t.Errorf("report %+v", r)
 		}

@@ -106,13 +106,13 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 	poll := o.Clock.NewTimer(wait)
 	defer func() { poll.Stop() }()
 	for {
-		due, signalled, looked := true, false, chan<- bool(nil)
+		due, signalled, done := true, false, chan<- bool(nil)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-poll.C():
 		case <-o.Changed:
-		case looked = <-o.Again:
+		case done = <-o.Again:
 		case signal, open := <-signals:
 			if !open {
 				return host.ErrConnectionBroke
@@ -130,8 +130,8 @@ func (l *Link) Follow(ctx context.Context, o Occasions, read func(ctx context.Co
 			poll = o.Clock.NewTimer(wait)
 			last.Stop()
 		}
-		if looked != nil {
-			looked <- !l.Silent
+		if done != nil {
+			done <- !l.Silent
 		}
 	}
 }

@@ -41,8 +41,8 @@ type Options struct {
 // Changes returns a filter that forwards only changes to report. A need that expires came from a
 // broadcast, which any program can send, so it does not prove that the engine is there.
 func (o Options) Changes(report func(engine.Report)) engine.Changes {
-	seen := o.Before.State != "" && o.Before.Until.IsZero()
-	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: seen}
+	reported := o.Before.State != "" && o.Before.Until.IsZero()
+	return engine.Changes{Report: report, Reachable: o.Reachable, Optional: o.Optional, Seen: reported}
 }
 
 // Again makes a running engine look once more, because a need may be withdrawn without a signal.
@@ -55,14 +55,14 @@ var errUnanswered = errors.New("it does not answer")
 // Look makes the engine look and waits for it. It returns an error if the engine does not answer,
 // or if ctx ends first.
 func (a Again) Look(ctx context.Context) error {
-	looked := make(chan bool, 1)
+	done := make(chan bool, 1)
 	select {
-	case a <- looked:
+	case a <- done:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case answered := <-looked:
+	case answered := <-done:
 		if !answered {
 			return errUnanswered
 		}

@@ -184,9 +184,9 @@ func (s state) after(st updatestatus.Status) state {
 
 // afterOther returns the state after another sender announced a need. The first version it names
 // stays, and so does the expiry, so that this sender cannot change the Node again and again.
-func (s state) afterOther(st updatestatus.Status, at time.Time) state {
+func (s state) afterOther(st updatestatus.Status, t time.Time) state {
 	if s.need == none {
-		s.need, s.until = broadcast, at.Add(broadcastLasts)
+		s.need, s.until = broadcast, t.Add(broadcastLasts)
 	}
 	if s.need == broadcast {
 		s.version = cmp.Or(s.version, st.Version)
@@ -196,13 +196,13 @@ func (s state) afterOther(st updatestatus.Status, at time.Time) state {
 
 // report returns the state as a report.
 func (s state) report() engine.Report {
-	what, into := "an update", ""
+	update, into := "an update", ""
 	if s.version != "" {
-		what, into = "version "+s.version, " into version "+s.version
+		update, into = "version "+s.version, " into version "+s.version
 	}
 	switch s.need {
 	case confirmed:
-		return engine.Staged(Name, s.version, fmt.Sprintf("update_engine has installed %s; it runs after a reboot.", what))
+		return engine.Staged(Name, s.version, fmt.Sprintf("update_engine has installed %s; it runs after a reboot.", update))
 	case broadcast:
 		r := engine.Staged(Name, s.version, fmt.Sprintf("A StatusUpdate broadcast asks for a reboot%s; update_engine itself does not.", into))
 		r.Until = s.until.UTC().Truncate(time.Second)
