@@ -162,9 +162,9 @@ func (m *manager) expectNotListed() {
 }
 
 // may gives a user rights.
-func may(t *testing.T, api client.Client, user, what string, rule rbacv1.PolicyRule) {
+func may(t *testing.T, api client.Client, user, action string, rule rbacv1.PolicyRule) {
 	t.Helper()
-	name := metav1.ObjectMeta{Name: user + "-" + what}
+	name := metav1.ObjectMeta{Name: user + "-" + action}
 	if err := errors.Join(
 		api.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{rule}}),
 		api.Create(t.Context(), &rbacv1.ClusterRoleBinding{
@@ -183,12 +183,12 @@ func (m *manager) readyWith(api client.Client, lacked rbacv1.PolicyRule) {
 	m.eventually("readiness", func() bool { return m.probe("/readyz") == "200 ok" })
 }
 
-func (m *manager) eventually(what string, met func() bool) {
+func (m *manager) eventually(action string, met func() bool) {
 	m.Helper()
 	err := wait.PollUntilContextTimeout(m.Context(), 50*time.Millisecond, 30*time.Second, true,
 		func(context.Context) (bool, error) { return met(), nil })
 	if err != nil {
-		m.Fatalf("waiting for %s: %v", what, err)
+		m.Fatalf("waiting for %s: %v", action, err)
 	}
 }
 

@@ -29,20 +29,20 @@ func tryEverything(ctx context.Context, c *cluster, a *actor) (tried, refused in
 	GinkgoHelper()
 	_, resources, err := c.admin.Discovery().ServerGroupsAndResources()
 	Expect(err).To(Or(BeNil(), Satisfy(discovery.IsGroupDiscoveryFailedError)))
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	for _, list := range resources {
 		for i := range list.APIResources {
 			for _, r := range requestsOf(list.GroupVersion, &list.APIResources[i]) {
 				tried++
 				if isLetThrough(ctx, c, a, r) {
-					seen[a.last.request()] = true
+					known[a.last.request()] = true
 					continue
 				}
 				refused++
 			}
 		}
 	}
-	return tried, refused, slices.Sorted(maps.Keys(seen))
+	return tried, refused, slices.Sorted(maps.Keys(known))
 }
 
 func isLetThrough(ctx context.Context, c *cluster, a *actor, r request) bool {

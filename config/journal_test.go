@@ -79,14 +79,14 @@ func keep(section, who string, a *actor) {
 	keepAs(section, who, CurrentSpecReport().LeafNodeText, a, a.last.by())
 }
 
-func keepAs(section, who, what string, a *actor, by string) {
+func keepAs(section, who, action string, a *actor, by string) {
 	GinkgoHelper()
 	Expect(by).NotTo(HavePrefix("unknown"), "what refused is known by its message")
 	answer, refused := "allowed", 0
 	if a.last.Code >= 400 {
 		answer, refused = fmt.Sprintf("refused, %d", a.last.Code), 1
 	}
-	row := document.Row(who, what, "`"+a.last.request()+"`", answer, by)
+	row := document.Row(who, action, "`"+a.last.request()+"`", answer, by)
 	AddReportEntry(entryAttempt, kept{section, row, 1, refused}, ReportEntryVisibilityNever)
 }
 

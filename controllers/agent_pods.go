@@ -137,8 +137,8 @@ func (f *fleetReader) watchAgents(ctx context.Context, queue workqueue.TypedRate
 		},
 		UpdateFunc: func(before, after any) {
 			was, ok := before.(*corev1.Pod)
-			is, alsoOK := after.(*corev1.Pod)
-			if ok && alsoOK && (agentPodOf(was) != agentPodOf(is) || was.Spec.NodeName != is.Spec.NodeName) {
+			pod, alsoOK := after.(*corev1.Pod)
+			if ok && alsoOK && (agentPodOf(was) != agentPodOf(pod) || was.Spec.NodeName != pod.Spec.NodeName) {
 				enqueue(after)
 			}
 		},
@@ -166,9 +166,9 @@ func (f *fleetReader) awaitAgents(ctx context.Context, hasSynced func() bool, qu
 			queue.Add(request(policies[i].Name))
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, f.paces.AgentList)
+	listCtx, cancel := context.WithTimeout(ctx, f.paces.AgentList)
 	defer cancel()
-	if !toolscache.WaitForCacheSync(limited.Done(), hasSynced) && ctx.Err() == nil {
+	if !toolscache.WaitForCacheSync(listCtx.Done(), hasSynced) && ctx.Err() == nil {
 		reach(agentsOverdue)
 	}
 	if toolscache.WaitForCacheSync(ctx.Done(), hasSynced) {

@@ -21,8 +21,8 @@ var _ = Describe("What other operators left on a node", func() {
 		before := node.DeepCopy()
 		testenv.MarkByAncestors(node)
 		Expect(api.Patch(ctx, node, client.MergeFrom(before), client.FieldOwner("update-agent"))).To(Succeed())
-		left := func() ancestorMarks { return marksOf(f.get(marked)) }
-		all := left()
+		marks := func() ancestorMarks { return marksOf(f.get(marked)) }
+		all := marks()
 		Expect(all.annotations).To(HaveLen(34))
 		p := f.policy("workers", noGrace) // the marks of the grant are removed with the uncordon
 		f.need(other)
@@ -33,7 +33,7 @@ var _ = Describe("What other operators left on a node", func() {
 		Expect(f.reason(marked)).To(BeEmpty())
 		Expect(f.condition(marked, v1alpha1.NodeRebootRequired)).To(BeNil())
 		Expect(f.get(marked).Annotations).NotTo(HaveKey(v1alpha1.AnnotationGrant))
-		Expect(left()).To(Equal(all))
+		Expect(marks()).To(Equal(all))
 
 		By("needing one")
 		f.need(marked)
@@ -41,7 +41,7 @@ var _ = Describe("What other operators left on a node", func() {
 		f.reboot(marked)
 		f.finishes(marked)
 		Expect(f.get(marked).Spec.Unschedulable).To(BeFalse())
-		Expect(left()).To(Equal(all))
+		Expect(marks()).To(Equal(all))
 	})
 })
 

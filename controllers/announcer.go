@@ -48,16 +48,16 @@ const maxReason = 256
 
 func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
 	a.observeGrant(s, n)
-	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
+	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, n.Name, t.Entry.Seq)
 	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, n.Name))
 	if due := plan.IgnoredFrom(s.Policy, n, v1alpha1.UrgentIgnoresWindows); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
-		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
+		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
 			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due))
 	}
 	if plan.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted without waiting for a window, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
-		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
+		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
 		a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}
 }
@@ -65,15 +65,15 @@ func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
 func (a *announcer) cancelled(s *state, n *plan.Node, t plan.Reboot) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
 		a.failed(s, n.Name, "hook_failed", t.Message)
-		a.both(s, n, what{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", n.Name, t.Message)
+		a.both(s, n, eventKind{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", n.Name, t.Message)
 	}
-	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
+	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventGrantCancelled, "Cancel"},
 		"the grant of node %s is cancelled (%s): %s", n.Name, t.Reason, t.Message)
 }
 
 func (a *announcer) finished(s *state, n *plan.Node, t plan.Reboot, uncordoned bool) {
 	a.metrics.observeReboot(s, n, t.Entry)
-	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
+	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service", n.Name)
 	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyBack, fmt.Sprintf("Policy %s: node %s is back in service after %s", s.Policy.Name, n.Name,
 		s.Now.Sub(t.Entry.At.Time).Round(time.Second)))
@@ -93,12 +93,12 @@ func (a *announcer) refused(s *state, err error) {
 // undone reports what a write about a granted reboot set but the Node does not show. The reboot
 // continues.
 func (a *announcer) undone(s *state, n *plan.Node, err *undoneError) {
-	a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "WriteNode"}, "node %s: %s", n.Name, err.Error())
+	a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "WriteNode"}, "node %s: %s", n.Name, err.Error())
 }
 
 // hooksBegan emits an event that names the hooks that the node waits for.
 func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase) {
-	a.both(s, n, what{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
+	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
@@ -117,14 +117,14 @@ func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d pla
 	}
 	switch d.Reason {
 	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonStartupTaint:
-		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", n.Name, d.Message)
+		a.both(s, n, eventKind{corev1.EventTypeWarning, d.Reason, "AwaitBoot"}, "node %s: %s", n.Name, d.Message)
 	case v1alpha1.ReasonHookTimedOut, v1alpha1.ReasonHookFailed:
-		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", n.Name, d.Message)
+		a.both(s, n, eventKind{corev1.EventTypeWarning, d.Reason, "AwaitHooks"}, "node %s stays cordoned: %s", n.Name, d.Message)
 	case v1alpha1.ReasonDrainTimedOut:
 		a.notifyOfFailure(s, n.Name, string(d.Reason), d.Message)
-		a.both(s, n, what{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", n.Name, d.Message)
+		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonDrainTimedOut, "AwaitDrain"}, "node %s: %s", n.Name, d.Message)
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
-		a.both(s, n, what{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", n.Name, d.Message)
+		a.both(s, n, eventKind{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", n.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict, v1alpha1.ReasonRecordUnreadable:
 		a.recorder.Eventf(eventing.Node(n.Name, n.UID), nil, corev1.EventTypeWarning, string(d.Reason), "Decide", "%s", d.Message)
 	}
@@ -132,13 +132,13 @@ func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d pla
 
 // policyEvents emits and notifies what has changed between two written statuses.
 func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
-	for _, is := range after.Status.Conditions {
+	for _, current := range after.Status.Conditions {
 		was := metav1.Condition{}
-		if c := meta.FindStatusCondition(before.Status.Conditions, is.Type); c != nil {
+		if c := meta.FindStatusCondition(before.Status.Conditions, current.Type); c != nil {
 			was = *c
 		}
-		if was.Status != is.Status || was.Reason != is.Reason {
-			a.conditionChanged(after, was, is)
+		if was.Status != current.Status || was.Reason != current.Reason {
+			a.conditionChanged(after, was, current)
 		}
 	}
 	a.runHookEvents(before, after)
@@ -149,49 +149,49 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 // that is overdue for a long time, such as a paused one, does not hide the others. last is the time
 // of the previous status that this process wrote, or zero. Comparing counts is not enough: a count
 // stays the same if one node is done when another passes its deadline.
-func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, is *plan.DeadlinesHealth, last time.Time) {
-	if is == nil {
+func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, current *plan.DeadlinesHealth, last time.Time) {
+	if current == nil {
 		return
 	}
-	near := is.Reason == v1alpha1.ReasonDeadlineNear && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
-	passed := is.Passed > before.Status.Nodes.Overdue || !last.IsZero() && is.PassedAt.After(last)
+	near := current.Reason == v1alpha1.ReasonDeadlineNear && !meta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionDeadlineNear)
+	passed := current.Passed > before.Status.Nodes.Overdue || !last.IsZero() && current.PassedAt.After(last)
 	if !near && !passed {
 		return
 	}
-	a.ofPolicy(after, corev1.EventTypeWarning, is.Reason, "WatchDeadlines", is.Message)
-	a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
+	a.ofPolicy(after, corev1.EventTypeWarning, current.Reason, "WatchDeadlines", current.Message)
+	a.notify(after, v1alpha1.NotifyDeadline, fmt.Sprintf("Policy %s: %s", after.Name, current.Message))
 }
 
 // conditionChanged emits an event for a change of a policy's condition. A new condition has the
 // zero value before.
-func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, is metav1.Condition) {
-	switch reason := v1alpha1.Reason(is.Reason); {
-	case is.Type == v1alpha1.ConditionHalted:
-		a.haltChanged(policy, was, is)
-	case is.Reason == was.Reason:
+func (a *announcer) conditionChanged(policy *v1alpha1.RebootPolicy, was, current metav1.Condition) {
+	switch reason := v1alpha1.Reason(current.Reason); {
+	case current.Type == v1alpha1.ConditionHalted:
+		a.haltChanged(policy, was, current)
+	case current.Reason == was.Reason:
 	case reason == v1alpha1.ReasonUrgent:
-		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Window", is.Message)
-		a.notify(policy, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", policy.Name, is.Message))
-	case is.Type == v1alpha1.ConditionAccepted && reason != v1alpha1.ReasonAccepted:
-		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Accept", is.Message)
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Window", current.Message)
+		a.notify(policy, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s is %s", policy.Name, current.Message))
+	case current.Type == v1alpha1.ConditionAccepted && reason != v1alpha1.ReasonAccepted:
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Accept", current.Message)
 	case reason == v1alpha1.ReasonNodeWriteRefused:
-		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WriteNode", is.Message)
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WriteNode", current.Message)
 	case reason == v1alpha1.ReasonLimitHeld:
-		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Decide", is.Message)
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "Decide", current.Message)
 	case reason == v1alpha1.ReasonAgentsMissing:
-		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchAgents", is.Message)
+		a.ofPolicy(policy, corev1.EventTypeWarning, reason, "WatchAgents", current.Message)
 	case reason == v1alpha1.ReasonAgentsReady && was.Status == metav1.ConditionFalse:
-		a.ofPolicy(policy, corev1.EventTypeNormal, reason, "WatchAgents", is.Message)
+		a.ofPolicy(policy, corev1.EventTypeNormal, reason, "WatchAgents", current.Message)
 	}
 }
 
-func (a *announcer) haltChanged(policy *v1alpha1.RebootPolicy, was, is metav1.Condition) {
+func (a *announcer) haltChanged(policy *v1alpha1.RebootPolicy, was, current metav1.Condition) {
 	switch {
-	case is.Status == metav1.ConditionTrue && was.Status != metav1.ConditionTrue:
-		a.ofPolicy(policy, corev1.EventTypeWarning, v1alpha1.ReasonHalted, "Halt", is.Reason+": "+is.Message)
-		a.notify(policy, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", policy.Name, is.Message))
-	case is.Status != metav1.ConditionTrue && was.Status == metav1.ConditionTrue:
-		a.ofPolicy(policy, corev1.EventTypeNormal, v1alpha1.ReasonResumed, "Halt", is.Message)
+	case current.Status == metav1.ConditionTrue && was.Status != metav1.ConditionTrue:
+		a.ofPolicy(policy, corev1.EventTypeWarning, v1alpha1.ReasonHalted, "Halt", current.Reason+": "+current.Message)
+		a.notify(policy, v1alpha1.NotifyHalted, fmt.Sprintf("Policy %s halted: %s", policy.Name, current.Message))
+	case current.Status != metav1.ConditionTrue && was.Status == metav1.ConditionTrue:
+		a.ofPolicy(policy, corev1.EventTypeNormal, v1alpha1.ReasonResumed, "Halt", current.Message)
 	}
 }
 
@@ -203,14 +203,14 @@ func (a *announcer) ofPolicy(policy *v1alpha1.RebootPolicy, kind string, reason 
 // runHookEvents emits events for the run's hooks that have started, and for those that have refused
 // or timed out.
 func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
-	was, is := runHooksOf(before), runHooksOf(after)
-	if is.Reason != "" && (is.Reason != was.Reason || is.Message != was.Message) {
-		a.ofPolicy(after, corev1.EventTypeWarning, is.Reason, "AwaitHooks", is.Message)
-		a.notify(after, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: %s", after.Name, is.Message))
+	was, current := runHooksOf(before), runHooksOf(after)
+	if current.Reason != "" && (current.Reason != was.Reason || current.Message != was.Message) {
+		a.ofPolicy(after, corev1.EventTypeWarning, current.Reason, "AwaitHooks", current.Message)
+		a.notify(after, v1alpha1.NotifyFailed, fmt.Sprintf("Policy %s: %s", after.Name, current.Message))
 	}
-	if len(is.Asked) > 0 && is.Number != was.Number {
+	if len(current.Asked) > 0 && current.Number != was.Number {
 		a.ofPolicy(after, corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks",
-			fmt.Sprintf("the %s-hooks of the run are asked, number %d: %s", strings.ToLower(string(is.Stage)), is.Number, message.Names(is.Asked, len(is.Asked))))
+			fmt.Sprintf("the %s-hooks of the run are asked, number %d: %s", strings.ToLower(string(current.Stage)), current.Number, message.Names(current.Asked, len(current.Asked))))
 	}
 }
 
@@ -245,8 +245,8 @@ func (a *announcer) gateEvents(before, after *v1alpha1.RebootPolicy) {
 	}
 }
 
-// what holds the type, the reason and the action of an event.
-type what struct {
+// eventKind holds the type, the reason and the action of an event.
+type eventKind struct {
 	kind   string
 	reason v1alpha1.Reason
 	action string
@@ -255,10 +255,10 @@ type what struct {
 // both emits an event on the Node and one on the policy, each related to the other. The references
 // have no resourceVersion, so events that are repeated within minutes become a series. A node that
 // comes and goes does not cause a flood of events.
-func (a *announcer) both(s *state, n *plan.Node, w what, note string, args ...any) {
+func (a *announcer) both(s *state, n *plan.Node, e eventKind, note string, args ...any) {
 	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy.Name, s.Policy.UID)
-	a.recorder.Eventf(node, p, w.kind, string(w.reason), w.action, note, args...)
-	a.recorder.Eventf(p, node, w.kind, string(w.reason), w.action, note, args...)
+	a.recorder.Eventf(node, p, e.kind, string(e.reason), e.action, note, args...)
+	a.recorder.Eventf(p, node, e.kind, string(e.reason), e.action, note, args...)
 }
 
 func policyReference(name string, uid types.UID) *corev1.ObjectReference {
@@ -325,7 +325,7 @@ func cancelledEarly(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
 // logEnded logs an attempt that has ended, for audits. The keys are the same for every result, and
 // missing values are empty.
 func logEnded(ctx context.Context, policy *v1alpha1.RebootPolicy, past *v1alpha1.PastReboot, e v1alpha1.LedgerEntry) {
-	at := func(t metav1.Time) string {
+	format := func(t metav1.Time) string {
 		if t.IsZero() {
 			return ""
 		}
@@ -338,7 +338,7 @@ func logEnded(ctx context.Context, policy *v1alpha1.RebootPolicy, past *v1alpha1
 		return d.Duration.String()
 	}
 	ctrl.LoggerFrom(ctx).Info("Ended a reboot attempt", "RebootPolicy", klog.KObj(policy), "Node", klog.KRef("", past.Node), "seq", past.Seq,
-		"result", past.Result, "reason", past.Reason, "message", past.Message, "needSince", at(e.NeedSince), "grantedAt", at(past.GrantedAt),
-		"endedAt", at(past.EndedAt), "drain", lasted(past.Drain), "reboot", lasted(past.Reboot), "settle", lasted(past.Settle),
+		"result", past.Result, "reason", past.Reason, "message", past.Message, "needSince", format(e.NeedSince), "grantedAt", format(past.GrantedAt),
+		"endedAt", format(past.EndedAt), "drain", lasted(past.Drain), "reboot", lasted(past.Reboot), "settle", lasted(past.Settle),
 		"fromVersion", past.FromVersion, "toVersion", past.ToVersion, "podsForced", past.PodsForced)
 }

@@ -302,12 +302,12 @@ func TestGranted_Urgently(t *testing.T) {
 // TestFinished shows that each phase of a successful reboot is measured separately.
 func TestFinished(t *testing.T) {
 	r, recorder, s := announcing(t)
-	at := func(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(seconds), 0)) }
-	n, began := s.Nodes[0], at(100)
+	second := func(seconds int) metav1.Time { return metav1.NewTime(time.Unix(int64(seconds), 0)) }
+	n, began := s.Nodes[0], second(100)
 	n.Grant = &protocol.Grant{Need: "MadeUp7f3a"} // which must not become a series
-	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: at(130)}
-	n.MaintenanceSince, s.Now = at(200).Time, at(260).Time
-	r.finished(s, n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: at(90)}}, true)
+	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: second(130)}
+	n.MaintenanceSince, s.Now = second(200).Time, second(260).Time
+	r.finished(s, n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: second(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
 	if diff := cmp.Diff(want, r.measured(t, "reboot_duration_seconds", "phase")); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
@@ -374,15 +374,15 @@ func TestObserveReleases_LostNodesAreEventsOfTheirOwn(t *testing.T) {
 // TestObserveReleases shows that each attempt that has ended is logged in one line, and that the
 // age of the need is measured if a reboot ended it.
 func TestObserveReleases(t *testing.T) {
-	at := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }
-	since, began := metav1.NewTime(at(0).Add(-48*time.Hour)), at(1)
-	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7, BootID: "1", At: at(0), NeedSince: since, OSVersion: "1.0"}
+	second := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }
+	since, began := metav1.NewTime(second(0).Add(-48*time.Hour)), second(1)
+	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7, BootID: "1", At: second(0), NeedSince: since, OSVersion: "1.0"}
 	back := func() *plan.Node {
 		return &plan.Node{
-			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: at(5).Time, OSVersion: "2.0",
+			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: second(5).Time, OSVersion: "2.0",
 			Record: protocol.Record{
-				Grant:    &protocol.Grant{Policy: "p", Seq: 7, BootID: "1", State: protocol.GrantFinished, At: at(6), Need: v1alpha1.ReasonUpdateStaged},
-				Progress: &protocol.Progress{Seq: 7, BootID: "1", Phase: protocol.PhaseRebooting, At: at(3), DrainStartedAt: &began},
+				Grant:    &protocol.Grant{Policy: "p", Seq: 7, BootID: "1", State: protocol.GrantFinished, At: second(6), Need: v1alpha1.ReasonUpdateStaged},
+				Progress: &protocol.Progress{Seq: 7, BootID: "1", Phase: protocol.PhaseRebooting, At: second(3), DrainStartedAt: &began},
 			},
 		}
 	}
@@ -417,7 +417,7 @@ func TestObserveReleases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, s := announcing(t)
 			r.freedAt = map[string]time.Time{}
-			s.Policy.Name, s.Now = "TestObserveReleases", at(6).Time
+			s.Policy.Name, s.Now = "TestObserveReleases", second(6).Time
 			var lines []string
 			ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
 			r.observeReleases(ctx, s, plan.Plan{Reboots: []plan.Reboot{{

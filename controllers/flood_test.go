@@ -33,9 +33,9 @@ func atRest() int {
 	var last [3]int
 	quiet := 0
 	Eventually(func() int { // It counts polls instead of time, because a busy machine also delays what it waits for.
-		seen := [3]int{reconciles(), depth(), requests.Len()}
-		if quiet++; seen != last || sumOf("controller_runtime_active_workers", "rebootpolicy") > 0 {
-			last, quiet = seen, 0
+		state := [3]int{reconciles(), depth(), requests.Len()}
+		if quiet++; state != last || sumOf("controller_runtime_active_workers", "rebootpolicy") > 0 {
+			last, quiet = state, 0
 		}
 		return quiet
 	}).Should(BeNumerically(">=", 25), "for half a second")
@@ -43,9 +43,9 @@ func atRest() int {
 }
 
 // heartbeat writes what a kubelet writes every few minutes without a change.
-func (f *fleet) heartbeat(node string, at time.Time) {
+func (f *fleet) heartbeat(node string, t time.Time) {
 	f.reports(node, map[string]any{
-		"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": at.UTC().Format(time.RFC3339),
+		"type": corev1.NodeReady, "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": t.UTC().Format(time.RFC3339),
 	})
 }
 
@@ -56,19 +56,19 @@ var _ = Describe("A flood", func() {
 
 	// flooded checks that a flood leaves nothing behind, and returns the number of passes that it
 	// caused.
-	flooded := func(what string, one func(i int)) (decided int) {
+	flooded := func(description string, one func(i int)) (decided int) {
 		GinkgoHelper()
 		measures()
-		left := -1
+		remaining := -1
 		rest := func() int {
-			if is := atRest(); left < 0 {
-				left = is
+			if queued := atRest(); remaining < 0 {
+				remaining = queued
 			} else {
-				Expect(is).To(Equal(left), "all that was in the queue has been looked at")
+				Expect(queued).To(Equal(remaining), "all that was in the queue has been looked at")
 			}
 			return reconciles()
 		}
-		decided, asked := footprint.Flood(GinkgoT(), "manager", what, one, rest, requests.Len)
+		decided, asked := footprint.Flood(GinkgoT(), "manager", description, one, rest, requests.Len)
 		Expect(asked).To(BeNumerically("<=", putOff), "beside watches, which end by themselves and are opened again")
 		return decided
 	}

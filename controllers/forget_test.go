@@ -18,16 +18,16 @@ import (
 
 // What is remembered of a policy is dropped when it is gone, even if a new one has the same name.
 func TestRebootPolicyReconciler_ForgetsPoliciesThatAreGone(t *testing.T) {
-	at := time.Unix(1, 0)
+	instant := time.Unix(1, 0)
 	r := &RebootPolicyReconciler{
 		ledger:   ledgerWriter{memories: map[types.UID]*memory{"old": {adopted: true}, "stays": {adopted: true}}},
-		announce: announcer{metrics: NewMetrics(prometheus.NewRegistry()), freedAt: map[string]time.Time{"gone": at, "stays": at}},
+		announce: announcer{metrics: NewMetrics(prometheus.NewRegistry()), freedAt: map[string]time.Time{"gone": instant, "stays": instant}},
 	}
 	r.forget("gone", []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "stays", UID: "stays"}}})
 	if diff := cmp.Diff(map[types.UID]*memory{"stays": {adopted: true}}, r.ledger.memories, cmp.AllowUnexported(memory{})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]time.Time{"stays": at}, r.announce.freedAt); diff != "" {
+	if diff := cmp.Diff(map[string]time.Time{"stays": instant}, r.announce.freedAt); diff != "" {
 		t.Error(diff)
 	}
 }

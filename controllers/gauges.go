@@ -64,16 +64,16 @@ func newGauges() *gauges {
 
 // set stores what a policy's plan reports, without reboots that are already released.
 func (g *gauges) set(policy string, p plan.Plan, w window.State, attention ...plan.Attention) {
-	is := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, attention)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
+	gauges := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, attention)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
 	for _, r := range p.UnderWay() {
 		if r.Node != nil && r.Action != plan.ReleaseEntry {
-			phase, at := r.State()
-			is.reboots[r.Entry.Node] = rebootTime{phase: phase, since: at, failedAt: r.FailedAt, reason: r.Reason}
+			phase, since := r.State()
+			gauges.reboots[r.Entry.Node] = rebootTime{phase: phase, since: since, failedAt: r.FailedAt, reason: r.Reason}
 		}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.byPolicy[policy] = is
+	g.byPolicy[policy] = gauges
 }
 
 // attentionOf counts what needs a person, by kind.
@@ -184,12 +184,12 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		out <- m
 	}
 	now := time.Now()
-	for policy, is := range g.byPolicy {
-		for _, m := range is.series {
+	for policy, gauges := range g.byPolicy {
+		for _, m := range gauges.series {
 			out <- m
 		}
-		out <- gauge(g.oldest, since(is.oldest, now), policy)
-		for node, r := range is.reboots {
+		out <- gauge(g.oldest, since(gauges.oldest, now), policy)
+		for node, r := range gauges.reboots {
 			out <- gauge(g.inProgress, since(r.since, now), policy, node, string(r.phase))
 			if !r.failedAt.IsZero() {
 				out <- gauge(g.overdue, since(r.failedAt, now), policy, node, string(r.reason))

@@ -30,7 +30,7 @@ var _ = Describe("A record with impossible content", func() {
 			becomes(f, name, drawn[i], p.Name)
 		}
 		f.need(others...)
-		Eventually(func() (left []string) {
+		Eventually(func() (remaining []string) {
 			for _, name := range others {
 				switch g := f.grant(name); {
 				case g != nil && g.State == protocol.GrantFinished:
@@ -38,9 +38,9 @@ var _ = Describe("A record with impossible content", func() {
 				case g != nil && g.State == protocol.GrantActive && g.BootID == f.get(name).Status.NodeInfo.BootID:
 					f.reboot(name)
 				}
-				left = append(left, name)
+				remaining = append(remaining, name)
 			}
-			return left
+			return remaining
 		}).Should(BeEmpty(), "all of them are rebooted")
 		for i, name := range odd {
 			if isPatchable(drawn[i]) {

@@ -170,7 +170,7 @@ func (l *ledgerWriter) writeStatus(ctx context.Context, s *state, p plan.Plan) e
 // consumeResume removes the resume annotation once the status shows that the policy has resumed.
 // After a crash in between, the next pass removes it.
 func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
-	if _, there := s.Policy.Annotations[v1alpha1.AnnotationResume]; !there {
+	if _, ok := s.Policy.Annotations[v1alpha1.AnnotationResume]; !ok {
 		return nil
 	}
 	after := s.Policy.DeepCopy()
@@ -245,16 +245,16 @@ func estimate(s plan.Snapshot) *metav1.Time {
 	if s.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
 		return nil
 	}
-	at := forecast.Of(s, forecast.Quick).CompletionAt
-	if at.IsZero() {
+	t := forecast.Of(s, forecast.Quick).CompletionAt
+	if t.IsZero() {
 		return nil
 	}
-	at = at.Add(estimateGrain - 1).Truncate(estimateGrain)
+	t = t.Add(estimateGrain - 1).Truncate(estimateGrain)
 	current := s.Policy.Status.EstimatedCompletionAt
-	if current != nil && current.After(s.Now) && at.Sub(current.Time).Abs() <= estimateGrain {
+	if current != nil && current.After(s.Now) && t.Sub(current.Time).Abs() <= estimateGrain {
 		return current
 	}
-	return timeOrNil(at)
+	return timeOrNil(t)
 }
 
 // estimatePace is the age that an estimate may reach while slots are handed over. It is computed

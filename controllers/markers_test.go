@@ -34,7 +34,7 @@ var _ = Describe("Node markers", func() {
 	markers := func(name string) map[string]string {
 		node, found := f.get(name), map[string]string{}
 		for key, values := range map[string]map[string]string{scaleDown: node.Annotations, disrupt: node.Annotations, exclude: node.Labels} {
-			if value, there := values[key]; there {
+			if value, ok := values[key]; ok {
 				found[key] = value
 			}
 		}

@@ -114,11 +114,11 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 // announceMaintenance sets condition MaintenancePlanned with the first write on the Node for a
 // grant, unless another program has announced its own maintenance.
 func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *plan.Node, t plan.Reboot) {
-	is := plan.Decision{
+	decision := plan.Decision{
 		Status: corev1.ConditionTrue, Reason: v1alpha1.EventRebootGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 	}
 	if !n.PlannedByOthers && !t.Rebooting() {
-		patch.Condition(w.condition(corev1.NodeMaintenancePlanned, is, n.Planned))
+		patch.Condition(w.condition(corev1.NodeMaintenancePlanned, decision, n.Planned))
 	}
 }
 

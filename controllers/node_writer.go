@@ -183,11 +183,11 @@ func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
 		return
 	}
 	for _, label := range hookLabels {
-		if _, there := n.Labels[label]; there {
+		if _, ok := n.Labels[label]; ok {
 			patch.RemoveLabel(label)
 		}
 	}
-	if _, there := n.Annotations[v1alpha1.AnnotationHooks]; there {
+	if _, ok := n.Annotations[v1alpha1.AnnotationHooks]; ok {
 		patch.RemoveAnnotation(v1alpha1.AnnotationHooks)
 	}
 	if n.Hooks == nil {
@@ -249,11 +249,11 @@ type undoneError struct {
 
 // Error implements error.
 func (e *undoneError) Error() string {
-	what := strings.Join(e.what, ", ")
+	fields := strings.Join(e.what, ", ")
 	if e.removed {
-		return "another program removed " + what + " after it was written"
+		return "another program removed " + fields + " after it was written"
 	}
-	return "the API server accepted the write and did not keep " + what + ": look for a mutating admission policy or webhook"
+	return "the API server accepted the write and did not keep " + fields + ": look for a mutating admission policy or webhook"
 }
 
 // isUndone reports whether the API server accepted a write and did not keep it.

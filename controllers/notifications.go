@@ -67,10 +67,10 @@ func (a *announcer) notifyOfFailure(s *state, node, result, message string) {
 
 // notifyRun reports a run that begins or ends, after its status was written.
 func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) {
-	switch was, is := before.Status.Run, after.Status.Run; {
-	case was == nil && is != nil:
+	switch was, current := before.Status.Run, after.Status.Run; {
+	case was == nil && current != nil:
 		a.notify(after, v1alpha1.NotifyStarted, started(after.Name, p))
-	case was != nil && is == nil:
+	case was != nil && current == nil:
 		run, _ := p.Run(before.Status, now)
 		a.notify(after, v1alpha1.NotifyFinished, finished(after, p, run, now))
 	}

@@ -203,7 +203,7 @@ func share(t testing.TB, s *server) {
 
 // ledger returns the entries of the ledger.
 func (s *server) ledger() []v1alpha1.LedgerEntry {
-	if holder, there := apiserver.Read[*v1alpha1.RebootPolicy](s.store, limiting); there {
+	if holder, ok := apiserver.Read[*v1alpha1.RebootPolicy](s.store, limiting); ok {
 		return holder.Status.Grants
 	}
 	return s.policy().Status.Grants
@@ -223,10 +223,10 @@ func (s *server) seqOf(node string) int64 {
 const dueGrant, dueEnd, dueCancelled, dueHooks = "the grant", "its end", "its cancellation", "hooks"
 
 // due makes a write due for the node that has held its grant for longest.
-func (s *server) due(t testing.TB, what string) {
+func (s *server) due(t testing.TB, description string) {
 	t.Helper()
 	node := s.ledger()[0].Node
-	switch what {
+	switch description {
 	case dueGrant:
 		change(t, s, node, ungrant)
 	case dueCancelled:
@@ -256,9 +256,9 @@ func ungrant(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationGr
 // progress makes the agent of a node report a phase of a granted reboot.
 func (s *server) progress(t testing.TB, e v1alpha1.LedgerEntry, phase protocol.Phase) {
 	t.Helper()
-	at := metav1.NewTime(s.reconciler.Clock.Now())
+	instant := metav1.NewTime(s.reconciler.Clock.Now())
 	change(t, s, e.Node, func(node *corev1.Node) {
-		node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: phase, BootID: e.BootID, At: at}.String()
+		node.Annotations[v1alpha1.AnnotationProgress] = protocol.Progress{Seq: e.Seq, Phase: phase, BootID: e.BootID, At: instant}.String()
 	})
 }
 
@@ -279,10 +279,10 @@ func (s *server) back(t testing.TB, e v1alpha1.LedgerEntry) {
 
 // watch makes the cache show a revision of a Node.
 func (s *server) watch(e apiserver.Event) {
-	switch node, there := e.After.(*corev1.Node); {
+	switch node, ok := e.After.(*corev1.Node); {
 	case e.Kind != apiserver.Nodes:
 		return
-	case there:
+	case ok:
 		s.cached[e.Name] = snapshot.Trim(node)
 	default:
 		delete(s.cached, e.Name)

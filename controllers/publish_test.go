@@ -103,8 +103,8 @@ func TestConverge_GrantsNothingByAnOldPolicy(t *testing.T) {
 			}
 			change(t, s, workers, holidays)
 			s.pass(t)
-			if left := s.ledger(); len(left) > 0 {
-				t.Fatalf("the ledger has %v", left)
+			if remaining := s.ledger(); len(remaining) > 0 {
+				t.Fatalf("the ledger has %v", remaining)
 			}
 			change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Spec.Pause = nil })
 			s.old = s.policy()

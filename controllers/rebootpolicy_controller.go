@@ -189,12 +189,12 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 }
 
 // forget drops what is remembered of a policy that is gone.
-func (r *RebootPolicyReconciler) forget(name string, left []v1alpha1.RebootPolicy) {
-	there := make(map[types.UID]bool, len(left))
-	for i := range left {
-		there[left[i].UID] = true
+func (r *RebootPolicyReconciler) forget(name string, remaining []v1alpha1.RebootPolicy) {
+	exists := make(map[types.UID]bool, len(remaining))
+	for i := range remaining {
+		exists[remaining[i].UID] = true
 	}
-	isGone := func(uid types.UID) bool { return !there[uid] }
+	isGone := func(uid types.UID) bool { return !exists[uid] }
 	r.ledger.forget(isGone)
 	r.nodes.forget(isGone)
 	r.announce.forget(name)

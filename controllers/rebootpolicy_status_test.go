@@ -44,16 +44,16 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 // ahead.
 func TestLastReboot(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
-	at := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(after)} }
+	later := func(after time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(after)} }
 	for name, tc := range map[string]struct {
 		before, back, want *metav1.Time
 	}{
-		"the first":                       {nil, at(-time.Minute), at(-time.Minute)},
-		"a later one":                     {at(-time.Hour), at(-time.Minute), at(-time.Minute)},
-		"an earlier one":                  {at(0), at(-time.Minute), at(0)},
-		"a leader that is a little ahead": {at(4 * time.Minute), at(-time.Minute), at(4 * time.Minute)},
-		"a leader that was a day ahead":   {at(24 * time.Hour), at(-time.Minute), at(-time.Minute)},
-		"which nobody has followed":       {at(24 * time.Hour), nil, at(24 * time.Hour)},
+		"the first":                       {nil, later(-time.Minute), later(-time.Minute)},
+		"a later one":                     {later(-time.Hour), later(-time.Minute), later(-time.Minute)},
+		"an earlier one":                  {later(0), later(-time.Minute), later(0)},
+		"a leader that is a little ahead": {later(4 * time.Minute), later(-time.Minute), later(4 * time.Minute)},
+		"a leader that was a day ahead":   {later(24 * time.Hour), later(-time.Minute), later(-time.Minute)},
+		"which nobody has followed":       {later(24 * time.Hour), nil, later(24 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, p := &v1alpha1.RebootPolicy{}, plan.Plan{}

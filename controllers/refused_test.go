@@ -65,11 +65,11 @@ func outrun[T client.Object](t *testing.T, s *server, name string, often int, ho
 
 // A write about a grant that conflicts with a heartbeat of the kubelet is repeated at once.
 func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
-	for _, what := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
-		t.Run(what, func(t *testing.T) {
+	for _, due := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
+		t.Run(due, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			e := s.policy().Status.Grants[0]
-			s.due(t, what)
+			s.due(t, due)
 			before := s.node(e.Node).Annotations
 			s.fault = outrun(t, s, e.Node, conflictTries, beat)
 			s.pass(t)
@@ -84,11 +84,11 @@ func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
 // After too many conflicts, the next pass comes soon. A write is valid only for the version that
 // was read, and heartbeats do not cause events.
 func TestReconcile_TriesAgainAfterAHeartbeat(t *testing.T) {
-	for what, kept := range map[string]bool{dueEnd: false, dueCancelled: false, dueHooks: true} {
-		t.Run(what, func(t *testing.T) {
+	for due, kept := range map[string]bool{dueEnd: false, dueCancelled: false, dueHooks: true} {
+		t.Run(due, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
 			node := s.policy().Status.Grants[0].Node
-			s.due(t, what)
+			s.due(t, due)
 			s.fault = outrun(t, s, node, conflictTries+1, beat)
 			result, err := s.reconciler.Reconcile(t.Context(), request(workers))
 			if err != nil || result.RequeueAfter != conflictPause {
@@ -408,14 +408,14 @@ func (s *server) reported(t *testing.T) reported {
 // refused, with the message of the response. Conflicts and outages neither count as a refusal nor
 // end one.
 func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
-	for _, what := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
-		t.Run(what, func(t *testing.T) {
+	for _, due := range []string{dueGrant, dueEnd, dueCancelled, dueHooks} {
+		t.Run(due, func(t *testing.T) {
 			now := testclock.NewFakePassiveClock(time.Now())
 			s := newServer(t, 2*needy, now)
 			recorder := events.NewFakeRecorder(100)
 			s.reconciler.announce.recorder = recorder
 			e := s.policy().Status.Grants[0]
-			s.due(t, what)
+			s.due(t, due)
 			step := func(after time.Duration, err error, want reported, emits ...string) {
 				t.Helper()
 				s.fault = always(e.Node, err)
@@ -438,7 +438,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			written, since := func(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }, now.Now()
 			refused := func(answer string) reported {
 				keeps := "the slot is kept until the write is accepted or the Node is deleted"
-				if what == dueGrant { // the grant was never visible
+				if due == dueGrant { // the grant was never visible
 					keeps = "the grant is withdrawn " + written(since.Add(5*time.Minute)) + ", and the slot is given back"
 				}
 				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(

@@ -29,19 +29,19 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		var left v1alpha1.RebootPolicyList
-		if err := c.List(ctx, &left); err != nil {
+		var policies v1alpha1.RebootPolicyList
+		if err := c.List(ctx, &policies); err != nil {
 			if ctx.Err() == nil {
 				unread = err
 			}
 			return meta.IsNoMatchError(err), nil // the API server may answer next time
 		}
 		unread = nil
-		if text := underWay(left.Items); text != shown {
+		if text := underWay(policies.Items); text != shown {
 			shown = text
 			fmt.Fprintln(out, text)
 		}
-		return len(left.Items) == 0, nil
+		return len(policies.Items) == 0, nil
 	})
 	switch {
 	case err == nil:

@@ -69,11 +69,11 @@ type cachedNodes struct {
 }
 
 func (c cachedNodes) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	node, there := c.nodes[key.Name]
+	node, ok := c.nodes[key.Name]
 	switch {
 	case key.Name == c.broken:
 		return errors.New("the cache does not catch up")
-	case !there:
+	case !ok:
 		return apierrors.NewNotFound(corev1.Resource("nodes"), key.Name)
 	}
 	node.DeepCopyInto(object.(*corev1.Node))

@@ -97,8 +97,8 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 		if t.Node == nil || !t.Node.Finished(t.Entry.Seq) {
 			continue
 		}
-		if at := timing.Earliest(t.Node.Grant.At.Time, now); at.After(believed) {
-			last, believed = new(metav1.NewTime(at)), at
+		if instant := timing.Earliest(t.Node.Grant.At.Time, now); instant.After(believed) {
+			last, believed = new(metav1.NewTime(instant)), instant
 		}
 	}
 	return last
@@ -169,8 +169,8 @@ func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Conditio
 func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	all := spec.UrgentOrDefault().All
 	ignored := make([]string, len(all.Ignore))
-	for i, what := range all.Ignore {
-		ignored[i] = string(what)
+	for i, limit := range all.Ignore {
+		ignored[i] = string(limit)
 	}
 	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(all.Until.Time), strings.Join(ignored, ", "), all.Reason)
 }
@@ -226,9 +226,9 @@ func halted(policy string, p plan.Plan) metav1.Condition {
 // prevent the whole status from being written.
 const maxConditionBytes = 4096
 
-func condition(kind string, is bool, reason v1alpha1.Reason, text string) metav1.Condition {
+func condition(kind string, met bool, reason v1alpha1.Reason, text string) metav1.Condition {
 	c := metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: string(reason), Message: message.Shorten(maxConditionBytes, text)}
-	if is {
+	if met {
 		c.Status = metav1.ConditionTrue
 	}
 	return c

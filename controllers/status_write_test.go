@@ -60,9 +60,9 @@ var OddNode = rapid.Custom(drawOddNode)
 
 // drawOddNode generates a Node whose record is right, wrong or nonsense.
 func drawOddNode(t *rapid.T) corev1.Node {
-	draw := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
-	instant := func(what string) string {
-		return draw(what, "2026-06-01T21:59:00Z", "2026-06-01T22:10:00Z", "2026-05-01T00:00:00Z", "2026-06-02T09:00:00Z", "2099-01-01T00:00:00Z",
+	draw := func(label string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label) }
+	instant := func(label string) string {
+		return draw(label, "2026-06-01T21:59:00Z", "2026-06-01T22:10:00Z", "2026-05-01T00:00:00Z", "2026-06-02T09:00:00Z", "2099-01-01T00:00:00Z",
 			"1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0000-01-01T00:00:00+14:00")
 	}
 	long := strings.Repeat("ü\x1b", 3000)
@@ -75,8 +75,8 @@ func drawOddNode(t *rapid.T) corev1.Node {
 		}
 		return "{" + strings.Join(set, ",") + "}"
 	}
-	quoted := func(what string, values ...string) string {
-		text, err := json.Marshal(draw(what, values...))
+	quoted := func(label string, values ...string) string {
+		text, err := json.Marshal(draw(label, values...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,13 +113,13 @@ func drawOddNode(t *rapid.T) corev1.Node {
 	n.Status.NodeInfo.BootID = draw("boot of the Node", "boot-1", "boot-2", "", strings.Repeat("b", 200))
 	n.Spec.Unschedulable = rapid.Bool().Draw(t, "cordoned")
 	for _, kind := range []corev1.NodeConditionType{corev1.NodeReady, v1alpha1.NodeRebootRequired, corev1.NodeMaintenanceInProgress} {
-		at, err := time.Parse(time.RFC3339, instant(string(kind)))
+		parsed, err := time.Parse(time.RFC3339, instant(string(kind)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
 			Type: kind, Status: corev1.ConditionStatus(draw("status", "True", "True", "False", "Unknown", "")), Reason: draw("reason", "UpdateStaged", "", long), Message: long,
-			LastTransitionTime: metav1.NewTime(at),
+			LastTransitionTime: metav1.NewTime(parsed),
 		})
 	}
 	return n

@@ -107,14 +107,14 @@ const publishTimeout = 5 * time.Minute
 // For each step of a granted reboot, the policy reports that the write is undone, and the Node is
 // written once a minute.
 func TestReconcile_ReportsAGrantedRebootWhoseWriteIsUndone(t *testing.T) {
-	for what, key := range map[string]string{
+	for name, key := range map[string]string{
 		dueEnd: v1alpha1.AnnotationGrant, dueCancelled: v1alpha1.AnnotationGrant, dueHooks: v1alpha1.AnnotationHooks,
 	} {
-		t.Run(what, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			now := testclock.NewFakePassiveClock(time.Now())
 			s := newServer(t, 2*needy, now)
 			e := s.policy().Status.Grants[0]
-			s.due(t, what)
+			s.due(t, name)
 			s.undoes(e.Node, key)
 			writes := s.writesOf(e.Node)
 			for range 5 {

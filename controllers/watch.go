@@ -110,14 +110,14 @@ func (f *fleetReader) slotFreed() handler.EventHandler {
 // belongs to another policy, which may not share the limit any more, it also returns the policy
 // with the ledger.
 func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.RebootPolicy) []string {
-	left := slices.DeleteFunc(slices.Clone(before.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
-		return slices.ContainsFunc(after.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
+	freed := slices.DeleteFunc(slices.Clone(before.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
+		return slices.ContainsFunc(after.Status.Grants, func(entry v1alpha1.LedgerEntry) bool { return entry.Node == e.Node && entry.Seq == e.Seq })
 	})
-	if len(left) == 0 {
+	if len(freed) == 0 {
 		return nil
 	}
 	names := plan.NewGovernor(f.listForEvent(ctx)).SharedWith(after.Name)
-	if names == nil && slices.ContainsFunc(left, func(e v1alpha1.LedgerEntry) bool { return e.Policy != "" }) {
+	if names == nil && slices.ContainsFunc(freed, func(e v1alpha1.LedgerEntry) bool { return e.Policy != "" }) {
 		return []string{after.Name}
 	}
 	return names

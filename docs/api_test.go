@@ -89,7 +89,7 @@ func (f field) write(page *strings.Builder, depth int) {
 	for _, name := range slices.Sorted(maps.Keys(f.Properties)) {
 		inner := f.Properties[name]
 		sentences, values := whole(inner.Description)
-		if definition, is := strings.CutPrefix(sentences, name+" is "); is {
+		if definition, ok := strings.CutPrefix(sentences, name+" is "); ok {
 			sentences = fmt.Sprintf("**%s**: %s", name, definition)
 		} else {
 			sentences = fmt.Sprintf("**%s** %s", name, strings.TrimPrefix(sentences, name+" "))

@@ -77,10 +77,10 @@ func TestHosts_NamesWhatTheAgentKnows(t *testing.T) {
 	known := sources(t, "agent", "config/host")
 	for _, names := range []*regexp.Regexp{hostPath, busName, unitName} {
 		for _, name := range names.FindAllString(page, -1) {
-			what, isNot := notOurs[name]
+			reason, isNot := notOurs[name]
 			whole := regexp.MustCompile(regexp.QuoteMeta(strings.TrimPrefix(name, "/")) + `(?:[^\w-]|$)`)
-			if is := whole.MatchString(known); is == isNot {
-				t.Errorf("%s: known to the agent: %v; listed as read by %q", name, is, what)
+			if found := whole.MatchString(known); found == isNot {
+				t.Errorf("%s: known to the agent: %v; listed as read by %q", name, found, reason)
 			}
 		}
 	}

@@ -58,9 +58,9 @@ func TestDesign_HasTheRecord(t *testing.T) {
 
 // TestDesign_HasEveryFolder checks that docs/design.md lists every folder, and no folder that is gone.
 func TestDesign_HasEveryFolder(t *testing.T) {
-	listed := map[string]bool{}
+	folders := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9/-]*) +\S`).FindAllStringSubmatch(codeOf(t), -1) {
-		listed[m[1]] = true
+		folders[m[1]] = true
 		if _, err := os.Stat(filepath.Join(testenv.Root(), m[1])); err != nil {
 			t.Error(err)
 		}
@@ -73,7 +73,7 @@ func TestDesign_HasEveryFolder(t *testing.T) {
 		for _, path := range paths {
 			name, _ := filepath.Rel(testenv.Root(), path)
 			made := slices.Contains([]string{"bin", "dist"}, name)
-			if info, err := os.Stat(path); err != nil || !info.IsDir() || made || listed[name] || name == "api" && listed["api/v1alpha1"] {
+			if info, err := os.Stat(path); err != nil || !info.IsDir() || made || folders[name] || name == "api" && folders["api/v1alpha1"] {
 				continue
 			}
 			t.Errorf("%s is missing", name)

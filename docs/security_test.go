@@ -69,13 +69,13 @@ func claims(t *testing.T) []claim {
 // expectShown looks for a row of the attempts, `package`: text of its tests, or `make target`.
 func (c claim) expectShown(t *testing.T, shown string) {
 	t.Helper()
-	what, isAttempt := strings.CutPrefix(shown, "attempt: ")
+	attempt, isAttempt := strings.CutPrefix(shown, "attempt: ")
 	folder, text, isTest := strings.Cut(strings.TrimPrefix(shown, "`"), "`: ")
 	target, isTarget := strings.CutPrefix(strings.Trim(shown, "`"), "make ")
 	switch {
 	case isAttempt:
-		if answers := answersTo(t, what, attempted[c.heading]); !answers[c.can] || answers[!c.can] {
-			t.Errorf("%q: of the attempt %q config/attempts.md shows allowed %v", c.sentence, what, answers)
+		if answers := answersTo(t, attempt, attempted[c.heading]); !answers[c.can] || answers[!c.can] {
+			t.Errorf("%q: of the attempt %q config/attempts.md shows allowed %v", c.sentence, attempt, answers)
 		}
 	case isTest:
 		if !strings.Contains(tests(t, folder), text) {
@@ -91,7 +91,7 @@ func (c claim) expectShown(t *testing.T, shown string) {
 }
 
 // answersTo returns how an attempt was answered, for all who tried it, or with "who, what" for one.
-func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]bool) {
+func answersTo(t *testing.T, attempt string, sections []string) (allowed map[bool]bool) {
 	t.Helper()
 	allowed = map[bool]bool{}
 	for _, section := range sections {
@@ -100,7 +100,7 @@ func answersTo(t *testing.T, what string, sections []string) (allowed map[bool]b
 			t.Fatal(err)
 		}
 		for _, row := range rows {
-			if len(row) == 5 && (what == row[1] || what == row[0]+", "+row[1]) {
+			if len(row) == 5 && (attempt == row[1] || attempt == row[0]+", "+row[1]) {
 				allowed[row[3] == "allowed"] = true
 			}
 		}

@@ -95,8 +95,8 @@ func (m *monitored) exports(t *testing.T, where string, selector *node) {
 			continue
 		}
 		for value := range strings.SplitSeq(asked.Value, "|") {
-			seen := slices.Contains(values, value) || asked.Name == "reason" && isReason(t, value)
-			if !known || !seen {
+			exported := slices.Contains(values, value) || asked.Name == "reason" && isReason(t, value)
+			if !known || !exported {
 				t.Errorf("%s: %s has no %s=%q; seen: %q", where, selector.Name, asked.Name, value, slices.Compact(slices.Sorted(slices.Values(values))))
 			}
 		}

@@ -151,13 +151,13 @@ func TestDashboard_IsLaidOut(t *testing.T) {
 			t.Errorf("panel %d %q: description %q, %d expressions", p.ID, p.Title, p.Description, len(p.Targets))
 		}
 		ids[p.ID] = true
-		at := p.GridPos
-		if at.W <= 0 || at.H <= 0 || at.X+at.W > 24 {
-			t.Errorf("%q does not fit: %+v", p.Title, at)
+		position := p.GridPos
+		if position.W <= 0 || position.H <= 0 || position.X+position.W > 24 {
+			t.Errorf("%q does not fit: %+v", p.Title, position)
 		}
-		for x := range at.W {
-			for y := range at.H {
-				cell := [2]int{at.X + x, at.Y + y}
+		for x := range position.W {
+			for y := range position.H {
+				cell := [2]int{position.X + x, position.Y + y}
 				if other := taken[cell]; other != "" {
 					t.Fatalf("%q lies on %q", p.Title, other)
 				}

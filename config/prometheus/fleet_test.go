@@ -225,16 +225,16 @@ func (m *monitored) alarmsNobody(t *testing.T) {
 	if err := m.server.API(t.Context(), "rules", nil, &groups); err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	count := 0
 	for _, g := range groups.Groups {
 		for _, r := range g.Rules {
-			seen++
+			count++
 			if r.Health != "ok" || r.LastError != "" || r.State == "firing" {
 				t.Errorf("%s: health %q, state %q: %s", r.Name, r.Health, r.State, r.LastError)
 			}
 		}
 	}
-	if want := len(readRules(t).rules()); seen != want {
-		t.Errorf("%d rules are loaded, want %d", seen, want)
+	if want := len(readRules(t).rules()); count != want {
+		t.Errorf("%d rules are loaded, want %d", count, want)
 	}
 }

@@ -98,13 +98,13 @@ func discover(t *testing.T, f *fleet.Fleet, m monitor) string {
 	selects, port := podsOf(t, f, m)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		found := []target{}
-		for _, at := range fleet.MetricsTargets(f) {
-			if !selects.Matches(labels.Set(at.Pod.Labels)) || !has(at.Pod, port) {
+		for _, metrics := range fleet.MetricsTargets(f) {
+			if !selects.Matches(labels.Set(metrics.Pod.Labels)) || !has(metrics.Pod, port) {
 				continue
 			}
-			found = append(found, target{Targets: []string{at.Address}, Labels: map[string]string{
-				"namespace": at.Pod.Namespace, "pod": at.Pod.Name, "container": at.Pod.Spec.Containers[0].Name, "endpoint": port,
-				"__meta_kubernetes_pod_node_name": at.Pod.Spec.NodeName,
+			found = append(found, target{Targets: []string{metrics.Address}, Labels: map[string]string{
+				"namespace": metrics.Pod.Namespace, "pod": metrics.Pod.Name, "container": metrics.Pod.Spec.Containers[0].Name, "endpoint": port,
+				"__meta_kubernetes_pod_node_name": metrics.Pod.Spec.NodeName,
 			}})
 		}
 		w.Header().Set("Content-Type", "application/json")

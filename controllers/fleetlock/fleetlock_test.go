@@ -117,9 +117,9 @@ func TestClient(t *testing.T) {
 // rebooting is a Node past the point of no return.
 func rebooting(adapt func(*protocol.Grant, *protocol.Progress, *corev1.Node)) *corev1.Node {
 	n := node("n1", "", "")
-	at := metav1.NewTime(time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC))
-	grant := protocol.Grant{Policy: "workers", Seq: 7, BootID: "boot", State: protocol.GrantActive, At: at}
-	progress := protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "boot", At: at}
+	t := metav1.NewTime(time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC))
+	grant := protocol.Grant{Policy: "workers", Seq: 7, BootID: "boot", State: protocol.GrantActive, At: t}
+	progress := protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "boot", At: t}
 	adapt(&grant, &progress, &n)
 	n.Annotations = map[string]string{v1alpha1.AnnotationGrant: grant.String(), v1alpha1.AnnotationProgress: progress.String()}
 	return &n

@@ -184,7 +184,7 @@ func missing(s plan.Snapshot, reboots []Reboot) []string {
 		if due.IsZero() || s.Governor.Govern(n).Policy != s.Policy.Name {
 			continue
 		}
-		if at, ok := back[n.Name]; !ok || at.After(due) {
+		if t, ok := back[n.Name]; !ok || t.After(due) {
 			names = append(names, n.Name)
 		}
 	}
@@ -230,12 +230,12 @@ func due(s plan.Snapshot, end time.Time) []Due {
 	var all []Due
 	for _, n := range s.Nodes {
 		most, booted := protocol.ParseMaxUptime(n.Annotations), v1alpha1.BootedAt(n.Annotations)
-		at := timing.Latest(booted.Add(most), s.Now)
-		if most == 0 || booted.IsZero() || at.After(end) || n.NeedsReboot() || n.Outstanding() {
+		t := timing.Latest(booted.Add(most), s.Now)
+		if most == 0 || booted.IsZero() || t.After(end) || n.NeedsReboot() || n.Outstanding() {
 			continue
 		}
 		if s.Governor.Govern(n).Policy == s.Policy.Name {
-			all = append(all, Due{Node: n.Name, At: at})
+			all = append(all, Due{Node: n.Name, At: t})
 		}
 	}
 	slices.SortFunc(all, func(a, b Due) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Node, b.Node)) })

@@ -595,9 +595,9 @@ func TestOf_Extrapolates(t *testing.T) {
 // TestOf_Due shows which nodes will need a reboot because of their uptime, and when.
 func TestOf_Due(t *testing.T) {
 	const day = 24 * time.Hour
-	upFor := func(is time.Duration, most string) func(*plan.Node) {
+	upFor := func(uptime time.Duration, most string) func(*plan.Node) {
 		return func(n *plan.Node) {
-			n.Annotations = map[string]string{v1alpha1.AnnotationMaxUptime: most, v1alpha1.AnnotationBootedAt: monday.Add(-is).Format(time.RFC3339)}
+			n.Annotations = map[string]string{v1alpha1.AnnotationMaxUptime: most, v1alpha1.AnnotationBootedAt: monday.Add(-uptime).Format(time.RFC3339)}
 		}
 	}
 	nodes := []*plan.Node{

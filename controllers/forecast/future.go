@@ -137,10 +137,10 @@ func (u *future) next(p plan.Plan) time.Time {
 // instant.
 func (u *future) stays() []Stay {
 	f := u.fleet
-	left := f.queues.rest(true)
+	remaining := f.queues.rest(true)
 	var stays []Stay
-	if len(f.shown)+len(left) > 0 {
-		f.see(left)
+	if len(f.shown)+len(remaining) > 0 {
+		f.see(remaining)
 		p, blocked := plan.WithBlocked(f.Snapshot)
 		for name, o := range blocked {
 			stays = append(stays, Stay{Node: name, Reason: o.Reason, Message: o.Message})
@@ -183,22 +183,22 @@ func (u *future) extrapolate() int {
 		f.Now, ring = u.afterRings(rest[0]), f.rings.Of(rest[0])
 	}
 	for i, n := range rest {
-		at := timing.Latest(slots[0], f.Now)
+		t := timing.Latest(slots[0], f.Now)
 		if limit := int(f.ofRings[f.rings.Of(n)]); 0 < limit && limit < len(slots) {
-			at = timing.Latest(slots[len(slots)-limit], at)
+			t = timing.Latest(slots[len(slots)-limit], t)
 		}
-		if is := plan.Domain(f.Policy, n); is != domain && i > 0 {
-			at = timing.Latest(slots[len(slots)-1], at)
+		if other := plan.Domain(f.Policy, n); other != domain && i > 0 {
+			t = timing.Latest(slots[len(slots)-1], t)
 		}
-		if is := f.rings.Of(n); is != ring {
-			at = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
+		if other := f.rings.Of(n); other != ring {
+			t = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
 		}
 		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
-		if at = f.start(n, at, u.end, slots, reserve); at.IsZero() {
+		if t = f.start(n, t, u.end, slots, reserve); t.IsZero() {
 			u.beyond = !f.pausedForGood()
 			break
 		}
-		f.Now = at
+		f.Now = t
 		r.started = append(r.started, r.expected(n.Name))
 		f.queues.leave(n.Name)
 		delete(f.shown, n.Name)
@@ -211,19 +211,19 @@ func (u *future) extrapolate() int {
 // afterRings returns the earliest time at which the node may start because of earlier rings: their
 // current reboots must be done and have soaked.
 func (u *future) afterRings(n *plan.Node) time.Time {
-	f, at := u.fleet, u.fleet.Now
+	f, instant := u.fleet, u.fleet.Now
 	ring := f.rings.Of(n)
 	for _, other := range f.shown {
 		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == protocol.GrantFinished && !other.Paused {
-			at = timing.Latest(at, other.Grant.At.Add(f.rings.Soak(earlier)))
+			instant = timing.Latest(instant, other.Grant.At.Add(f.rings.Soak(earlier)))
 		}
 	}
 	for name, t := range u.reboots.current {
 		if earlier := f.rings.Of(f.shown[name]); earlier < ring {
-			at = timing.Latest(at, t.EndsAt.Add(f.rings.Soak(earlier)))
+			instant = timing.Latest(instant, t.EndsAt.Add(f.rings.Soak(earlier)))
 		}
 	}
-	return at
+	return instant
 }
 
 // waiting returns the nodes whose turn will come: first the queues, and then the nodes that wait
@@ -272,18 +272,18 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
 	spacing := f.Policy.Spec.Spacing()
 	for {
-		at := f.opening(n, t, end, reserve)
-		if at.IsZero() || spacing == 0 {
-			return at
+		instant := f.opening(n, t, end, reserve)
+		if instant.IsZero() || spacing == 0 {
+			return instant
 		}
-		t = timing.Latest(at, plan.LastReboot(f.Policy, f.Now).Add(spacing))
+		t = timing.Latest(instant, plan.LastReboot(f.Policy, f.Now).Add(spacing))
 		for _, back := range ends {
 			if !back.After(t) {
 				t = timing.Latest(t, back.Add(spacing))
 			}
 		}
-		if t.Equal(at) {
-			return at
+		if t.Equal(instant) {
+			return instant
 		}
 	}
 }

@@ -76,9 +76,9 @@ func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.No
 
 // overdue adds nodes that are past their deadline and not yet in front.
 func (l *queues) overdue(front []*plan.Node, now time.Time, most int) []*plan.Node {
-	seen := make(map[*plan.Node]bool, len(front))
+	known := make(map[*plan.Node]bool, len(front))
 	for _, n := range front {
-		seen[n] = true
+		known[n] = true
 	}
 	for _, w := range l.due {
 		if w.due.After(now) || most == 0 {
@@ -88,7 +88,7 @@ func (l *queues) overdue(front []*plan.Node, now time.Time, most int) []*plan.No
 			continue
 		}
 		most--
-		if !seen[w.node] {
+		if !known[w.node] {
 			front = append(front, w.node)
 		}
 	}

@@ -52,11 +52,11 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 	case stuck(t, f.Now):
 		return false
 	}
-	is := r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now)
+	reboot := r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now)
 	if t.Action == plan.FinishGrant {
-		is.EndsAt, again = f.Now, true
+		reboot.EndsAt, again = f.Now, true
 	}
-	r.begin(t.Entry, is)
+	r.begin(t.Entry, reboot)
 	return again
 }
 
@@ -83,24 +83,24 @@ func (r *reboots) start(e v1alpha1.LedgerEntry) {
 // expected returns a reboot that begins now.
 func (r *reboots) expected(node string) Reboot {
 	in, d := r.fleet.Window, r.durations
-	is := Reboot{Node: node, StartsAt: r.fleet.Now, Window: in.Name, ClosesAt: in.ClosesAt}
-	is.DrainsAt = is.StartsAt.Add(d.Before.Duration)
-	is.RebootsAt = is.DrainsAt.Add(d.Drain.Duration)
-	is.SettlesAt = is.RebootsAt.Add(d.Reboot.Duration)
-	is.EndsAt = is.SettlesAt.Add(d.Settle.Duration)
-	return is
+	reboot := Reboot{Node: node, StartsAt: r.fleet.Now, Window: in.Name, ClosesAt: in.ClosesAt}
+	reboot.DrainsAt = reboot.StartsAt.Add(d.Before.Duration)
+	reboot.RebootsAt = reboot.DrainsAt.Add(d.Drain.Duration)
+	reboot.SettlesAt = reboot.RebootsAt.Add(d.Reboot.Duration)
+	reboot.EndsAt = reboot.SettlesAt.Add(d.Settle.Duration)
+	return reboot
 }
 
 // begin starts the reboot of an entry. Until it ends, the planner sees it as current and on time.
 // The progress is made up, as in serve: the agent's moves would start from the state of the Node,
 // but here only the times of the phases are known.
-func (r *reboots) begin(e v1alpha1.LedgerEntry, is Reboot) {
-	r.current[e.Node] = current{Reboot: is}
-	r.started = append(r.started, is)
-	n, at := r.fleet.shown[e.Node], metav1.NewTime(is.EndsAt)
+func (r *reboots) begin(e v1alpha1.LedgerEntry, reboot Reboot) {
+	r.current[e.Node] = current{Reboot: reboot}
+	r.started = append(r.started, reboot)
+	n, t := r.fleet.shown[e.Node], metav1.NewTime(reboot.EndsAt)
 	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
-	n.Progress, n.ProgressErr = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: at, Cordoned: cordoned}, nil
-	grant, _ := protocol.Publish(n.Record, e, r.fleet.Holder().Name, is.EndsAt)
+	n.Progress, n.ProgressErr = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: t, Cordoned: cordoned}, nil
+	grant, _ := protocol.Publish(n.Record, e, r.fleet.Holder().Name, reboot.EndsAt)
 	n.Grant = &grant
 }
 

@@ -37,7 +37,7 @@ type Objects struct {
 // NewObjects returns Objects with the permissions of a client's configuration.
 func NewObjects(config *rest.Config) (*Objects, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limited{next, errTooLarge} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return limitedTransport{next, errTooLarge} })
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for gates: %w", err)
@@ -243,8 +243,8 @@ func compile(source string) (*expression, error) {
 		text, _, _ := strings.Cut(strings.TrimSuffix(first.Message, " (in container '')"), "\n")
 		return nil, fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, text)
 	}
-	if is := ast.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("it gives a value of type %s, and must give true or false", is)
+	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("it gives a value of type %s, and must give true or false", kind)
 	}
 	program, err := env.Program(ast)
 	if err != nil {

@@ -23,9 +23,9 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if token := r.URL.Query().Get("continue"); token != "" {
 		key += "?" + token
 	}
-	answer, there := s[key]
+	answer, ok := s[key]
 	switch {
-	case !there:
+	case !ok:
 		w.WriteHeader(http.StatusNotFound)
 		answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
 	case answer == "hangs":
@@ -158,8 +158,8 @@ func TestExpression_Budget(t *testing.T) {
 	}
 	e.left = 30
 	object := map[string]any{"replicas": int64(9)}
-	if is, err := e.eval(t.Context(), object); err != nil || !is {
-		t.Fatalf("the first object: %t, %v", is, err)
+	if met, err := e.eval(t.Context(), object); err != nil || !met {
+		t.Fatalf("the first object: %t, %v", met, err)
 	}
 	if _, err := e.eval(t.Context(), object); err == nil || !strings.Contains(err.Error(), "costs too much for so many objects") {
 		t.Errorf("the second object, with %d left: %v", e.left, err)

@@ -130,7 +130,7 @@ func open(address, version string, c credentials) (*server, error) {
 	}
 	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
-		Transport:     c.authorize(limited{connections, errTooLong}),
+		Transport:     c.authorize(limitedTransport{connections, errTooLong}),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("the address cannot be used: %w", err)
@@ -160,14 +160,14 @@ var errRedirected = errors.New("the server redirects, which is not followed: giv
 
 var errTooLong = errors.New("the answer is longer than 4 MiB: let the query aggregate")
 
-// limited limits the size of each response.
-type limited struct {
+// limitedTransport limits the size of each response.
+type limitedTransport struct {
 	next    http.RoundTripper
 	tooLong error
 }
 
 // RoundTrip implements http.RoundTripper.
-func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := l.next.RoundTrip(r)
 	if err != nil {
 		return nil, err

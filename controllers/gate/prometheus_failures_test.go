@@ -112,10 +112,10 @@ func testToken(a *asker) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if seen := r.Header.Get("Authorization"); seen != "Bearer hunter2" {
+		if header := r.Header.Get("Authorization"); header != "Bearer hunter2" {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnprocessableEntity)
-			fmt.Fprintf(w, `{"status":"error","errorType":"execution","error":"no entry with %s"}`, seen)
+			fmt.Fprintf(w, `{"status":"error","errorType":"execution","error":"no entry with %s"}`, header)
 			return
 		}
 		proxy.ServeHTTP(w, r)

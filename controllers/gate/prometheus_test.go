@@ -89,8 +89,8 @@ type keptSecrets struct {
 }
 
 func (k keptSecrets) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
-	s, there := k.known[key.Name]
-	if !there {
+	s, ok := k.known[key.Name]
+	if !ok {
 		return apierrors.NewNotFound(corev1.Resource("secrets"), key.Name)
 	}
 	s.DeepCopyInto(object.(*corev1.Secret))

@@ -109,20 +109,20 @@ func (s span) holds(t time.Time) bool { return !t.Before(s.from) && t.Before(s.t
 // compileEach compiles windows or blackouts. Their names must be unique, because State identifies
 // them by name.
 func compileEach[T, R any](kind string, list []T, nameOf func(T) string, compile func(T) (R, error)) ([]R, error) {
-	compiled, seen := make([]R, 0, len(list)), map[string]bool{}
+	compiled, known := make([]R, 0, len(list)), map[string]bool{}
 	for _, one := range list {
 		name := nameOf(one)
 		r, err := compile(one)
 		switch {
 		case name == "":
 			err = errors.New("name is missing")
-		case seen[name]:
+		case known[name]:
 			err = errors.New("name is taken by another one")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %q: %w", kind, name, err)
 		}
-		seen[name], compiled = true, append(compiled, r)
+		known[name], compiled = true, append(compiled, r)
 	}
 	return compiled, nil
 }

@@ -217,11 +217,11 @@ func (s Schedule) blackoutsAround(now time.Time) []span {
 			continue
 		}
 		for year := now.Year() - 1; ; year++ {
-			is := b.yearly(year)
-			if !is.from.Before(is.to) {
+			period := b.yearly(year)
+			if !period.from.Before(period.to) {
 				continue // a year without 29 February
 			}
-			if spans = append(spans, is); is.from.After(now.Add(horizon)) {
+			if spans = append(spans, period); period.from.After(now.Add(horizon)) {
 				break
 			}
 		}

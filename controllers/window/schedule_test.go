@@ -381,8 +381,8 @@ func TestAt_UrgentKeepsItsPromises(t *testing.T) {
 			t.Fatal(err)
 		}
 		allowed, otherwise := windows, blackouts
-		for _, what := range ignore {
-			if what == v1alpha1.UrgentIgnoresWindows {
+		for _, limit := range ignore {
+			if limit == v1alpha1.UrgentIgnoresWindows {
 				allowed = nil
 			} else {
 				otherwise = nil

@@ -83,9 +83,9 @@ func (h *held) wake(object any) {
 	}
 }
 
-// limited accepts a limited number of connections. It sends every further client a refusal and
+// limitedListener accepts a limited number of connections. It sends every further client a refusal and
 // hangs up.
-type limited struct {
+type limitedListener struct {
 	net.Listener
 
 	slots chan struct{}
@@ -93,14 +93,14 @@ type limited struct {
 
 // limit limits the number of connections of a listener.
 func limit(listener net.Listener, connections int) net.Listener {
-	return limited{listener, make(chan struct{}, connections)}
+	return limitedListener{listener, make(chan struct{}, connections)}
 }
 
 // refusalLimit is the longest time that a refused client may delay others.
 const refusalLimit = 100 * time.Millisecond
 
 // Accept implements net.Listener.
-func (l limited) Accept() (net.Conn, error) {
+func (l limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {

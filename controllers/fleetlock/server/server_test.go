@@ -147,10 +147,10 @@ func waiting(name, machineID string) *corev1.Node {
 // passed is the Node past the point of no return.
 func passed(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
-	at := metav1.NewTime(time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC))
+	t := metav1.NewTime(time.Date(2026, 11, 21, 22, 0, 0, 0, time.UTC))
 	n.Annotations = map[string]string{
-		v1alpha1.AnnotationGrant:    protocol.Grant{Policy: "workers", Seq: 7, BootID: "boot", State: protocol.GrantActive, At: at}.String(),
-		v1alpha1.AnnotationProgress: protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "boot", At: at}.String(),
+		v1alpha1.AnnotationGrant:    protocol.Grant{Policy: "workers", Seq: 7, BootID: "boot", State: protocol.GrantActive, At: t}.String(),
+		v1alpha1.AnnotationProgress: protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "boot", At: t}.String(),
 	}
 	return n
 }
@@ -253,13 +253,13 @@ func (h *harness) count() int {
 	return n
 }
 
-func (h *harness) until(what string, done func() bool) {
+func (h *harness) until(description string, done func() bool) {
 	h.Helper()
 	deadline := time.After(30 * time.Second)
 	for !done() {
 		select {
 		case <-deadline:
-			h.Fatalf("waited in vain for %s", what)
+			h.Fatalf("waited in vain for %s", description)
 		default:
 			runtime.Gosched()
 		}
