@@ -95,23 +95,23 @@ func stopped(policy *v1alpha1.RebootPolicy, now time.Time) string {
 
 // walk steps from one change to the next until the end of the last requested opening.
 func (c *Calendar) walk(schedule window.Schedule, from time.Time, next int) {
-	at := from
+	t := from
 	for range maxSteps {
-		if c.openings() == next && !c.last().lasts(at) {
+		if c.openings() == next && !c.last().lasts(t) {
 			return
 		}
-		s := schedule.At(at)
-		c.add(s, at, at.Equal(from))
+		s := schedule.At(t)
+		c.add(s, t, t.Equal(from))
 		if s.Next.IsZero() {
 			return
 		}
-		at = s.Next
+		t = s.Next
 	}
 }
 
 // add appends a state as a new period, or extends the last one.
-func (c *Calendar) add(s window.State, at time.Time, first bool) {
-	e := Period{From: at.UTC(), Begun: first}
+func (c *Calendar) add(s window.State, t time.Time, first bool) {
+	e := Period{From: t.UTC(), Begun: first}
 	switch {
 	case s.Open:
 		e.Kind, e.To = Open, s.ClosesAt
@@ -124,7 +124,7 @@ func (c *Calendar) add(s window.State, at time.Time, first bool) {
 		e.Names = []string{s.Name}
 	}
 	last := c.last()
-	goesOn := last.lasts(at) || last != nil && last.Kind == Blackout && last.To.Equal(at) && slices.Equal(last.Names, e.Names)
+	goesOn := last.lasts(t) || last != nil && last.Kind == Blackout && last.To.Equal(t) && slices.Equal(last.Names, e.Names)
 	if goesOn && last.Kind == e.Kind {
 		last.To = e.To
 		if len(e.Names) > 0 && !slices.Contains(last.Names, e.Names[0]) {
@@ -136,8 +136,8 @@ func (c *Calendar) add(s window.State, at time.Time, first bool) {
 }
 
 // lasts reports whether an opening is still open at an instant.
-func (e *Period) lasts(at time.Time) bool {
-	return e != nil && e.Kind == Open && (e.To.IsZero() || at.Before(e.To))
+func (e *Period) lasts(t time.Time) bool {
+	return e != nil && e.Kind == Open && (e.To.IsZero() || t.Before(e.To))
 }
 
 func (c *Calendar) last() *Period {

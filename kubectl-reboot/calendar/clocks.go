@@ -30,15 +30,15 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 	for _, w := range windows {
 		starts[w.Name] = w.Start
 	}
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	var changes []Period
 	for _, w := range windows {
 		name := w.TimeZoneOrDefault()
 		zone, err := time.LoadLocation(name)
-		if err != nil || seen[name] {
+		if err != nil || known[name] {
 			continue
 		}
-		seen[name] = true
+		known[name] = true
 		for _, j := range jumps(zone, from, until) {
 			changes = append(changes, Period{Kind: ClockChange, From: j.at, TimeZone: name, Notes: []string{j.note()}})
 			for i := range c.Periods {

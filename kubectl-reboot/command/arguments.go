@@ -30,12 +30,12 @@ func oneNode(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s requires exactly 1 argument, the node: %s", cmd.Name(), cmd.UseLine())
 }
 
-func atLeast(what string) cobra.PositionalArgs {
+func atLeast(noun string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return nil
 		}
-		return fmt.Errorf("%s requires %s: %s", cmd.Name(), what, cmd.UseLine())
+		return fmt.Errorf("%s requires %s: %s", cmd.Name(), noun, cmd.UseLine())
 	}
 }
 
@@ -148,11 +148,11 @@ func (s *selection) bind(cmd *cobra.Command, everything client.ObjectList, all s
 func (s *selection) named() bool { return s.selector == "" && !s.all }
 
 // arguments accepts exactly one way to select objects: names, -l or --all.
-func (s *selection) arguments(what string) cobra.PositionalArgs {
+func (s *selection) arguments(noun string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case s.named():
-			return atLeast(what+", -l or --all")(cmd, args)
+			return atLeast(noun+", -l or --all")(cmd, args)
 		case s.selector != "" && s.all, len(args) > 0:
 			return errors.New("names, --selector and --all exclude each other")
 		}

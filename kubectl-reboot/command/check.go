@@ -108,13 +108,13 @@ func refused(ctx context.Context, s *Session, p *v1alpha1.RebootPolicy) (string,
 		return "", err
 	}
 	c = client.NewDryRunClient(client.WithFieldOwner(c, fieldOwner))
-	var there v1alpha1.RebootPolicy
-	switch err = c.Get(ctx, client.ObjectKeyFromObject(p), &there); {
+	var stored v1alpha1.RebootPolicy
+	switch err = c.Get(ctx, client.ObjectKeyFromObject(p), &stored); {
 	case apierrors.IsNotFound(err):
 		err = c.Create(ctx, p.DeepCopy())
 	case err == nil:
-		there.Spec = *p.Spec.DeepCopy()
-		err = c.Update(ctx, &there)
+		stored.Spec = *p.Spec.DeepCopy()
+		err = c.Update(ctx, &stored)
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return err.Error(), nil

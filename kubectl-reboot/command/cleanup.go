@@ -90,11 +90,11 @@ func (w *writeOptions) cleanup(ctx context.Context, c client.Client) error {
 	if err := c.List(ctx, &nodes); err != nil {
 		return fmt.Errorf("listing nodes: %w", err)
 	}
-	left := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return clean(n.DeepCopy()) == "" })
-	if len(left) == 0 {
+	remaining := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return clean(n.DeepCopy()) == "" })
+	if len(remaining) == 0 {
 		fmt.Fprintln(w.session.ErrOut, "No node has anything of the operator's.")
 	}
-	return errors.Join(forEach(ctx, len(left), func(i int) error { return w.cleanNode(ctx, c, &left[i]) })...)
+	return errors.Join(forEach(ctx, len(remaining), func(i int) error { return w.cleanNode(ctx, c, &remaining[i]) })...)
 }
 
 // cleanNode prints what was removed after the conditions are removed too.
@@ -116,9 +116,9 @@ func (w *writeOptions) cleanNode(ctx context.Context, c client.Client, node *cor
 // found nothing.
 func clean(n *corev1.Node) string {
 	var removed []string
-	note := func(what string, names []string) {
+	note := func(action string, names []string) {
 		if slices.Sort(names); len(names) > 0 {
-			removed = append(removed, what+" "+strings.Join(names, ", "))
+			removed = append(removed, action+" "+strings.Join(names, ", "))
 		}
 	}
 	if protocol.Uncordons(n) { // before the record that shows whose cordon it is goes

@@ -50,8 +50,8 @@ func TestNotInService_ANodeOfWindowsIsDone(t *testing.T) {
 	node := fleettest.Node("n1", "w", func(n *corev1.Node) {
 		n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]
 	})
-	if left := notInService(&node, new(plan.NodeOf(&node))); left != "" {
-		t.Errorf("it is %s", left)
+	if remaining := notInService(&node, new(plan.NodeOf(&node))); remaining != "" {
+		t.Errorf("it is %s", remaining)
 	}
 }
 

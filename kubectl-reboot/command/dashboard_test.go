@@ -58,20 +58,20 @@ var _ = Describe("dashboard", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(page)).To(And(ContainSubstring("policy "+p.policy+" is paused"), ContainSubstring(p.nodes[0]+": up to date"), ContainSubstring("it ("+env.Config().Host+")")))
 
-		seen := make(chan string, 1000)
+		received := make(chan string, 1000)
 		go func() {
 			defer GinkgoRecover()
 			for lines := bufio.NewScanner(get(address + "events").Body); lines.Scan(); {
-				seen <- lines.Text()
+				received <- lines.Text()
 			}
-			close(seen)
+			close(received)
 		}()
-		Eventually(seen).Should(Receive(ContainSubstring(p.nodes[0] + ": up to date")))
+		Eventually(received).Should(Receive(ContainSubstring(p.nodes[0] + ": up to date")))
 		p.needs(p.nodes[0])
-		Eventually(seen).Should(Receive(ContainSubstring(p.nodes[0] + ": waiting, Paused")))
+		Eventually(received).Should(Receive(ContainSubstring(p.nodes[0] + ": waiting, Paused")))
 
 		end()
-		Eventually(seen).Should(BeClosed(), "its streams end with it")
+		Eventually(received).Should(BeClosed(), "its streams end with it")
 		_, err = http.DefaultClient.Get(address)
 		Expect(err).To(MatchError(ContainSubstring("connection refused")))
 	})

@@ -76,40 +76,40 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 	if err != nil {
 		return doctor.Cluster{}, err
 	}
-	is := doctor.Cluster{Fleet: f, Unread: map[doctor.Check]error{}}
-	list := func(into client.ObjectList, what string, checks []doctor.Check, options ...client.ListOption) {
+	cluster := doctor.Cluster{Fleet: f, Unread: map[doctor.Check]error{}}
+	list := func(into client.ObjectList, noun string, checks []doctor.Check, options ...client.ListOption) {
 		if err := c.List(ctx, into, options...); err != nil {
 			for _, check := range checks {
-				is.Unread[check] = fmt.Errorf("listing %s: %w", what, err)
+				cluster.Unread[check] = fmt.Errorf("listing %s: %w", noun, err)
 			}
 		}
 	}
 	var leases coordinationv1.LeaseList // read first, because kubelets renew them and they are compared with the time of the fleet
 	list(&leases, "the kubelets' Leases", []doctor.Check{doctor.Clocks}, client.InNamespace(corev1.NamespaceNodeLease))
-	is.Leases = leases.Items
+	cluster.Leases = leases.Items
 	var sets appsv1.DaemonSetList
 	list(&sets, "DaemonSets", []doctor.Check{doctor.Agents, doctor.Rights, doctor.Operators})
 	var deployments appsv1.DeploymentList
 	list(&deployments, "Deployments", []doctor.Check{doctor.Manager, doctor.Rights, doctor.Operators})
-	is.DaemonSets, is.Deployments = sets.Items, deployments.Items
-	if agent := is.Agent(); agent != nil {
+	cluster.DaemonSets, cluster.Deployments = sets.Items, deployments.Items
+	if agent := cluster.Agent(); agent != nil {
 		var pods corev1.PodList
 		list(&pods, "the agents' pods", []doctor.Check{doctor.Agents}, client.InNamespace(agent.Namespace), client.MatchingLabels(agent.Spec.Selector.MatchLabels))
-		is.AgentPods = pods.Items
+		cluster.AgentPods = pods.Items
 	}
 	var budgets policyv1.PodDisruptionBudgetList
 	list(&budgets, "PodDisruptionBudgets", []doctor.Check{doctor.Budgets})
-	is.Budgets = budgets.Items
-	readRights(ctx, c, &is)
-	if err := readVersion(s, &is); err != nil {
-		is.Unread[doctor.Version], is.Unread[doctor.Clocks] = err, err
+	cluster.Budgets = budgets.Items
+	readRights(ctx, c, &cluster)
+	if err := readVersion(s, &cluster); err != nil {
+		cluster.Unread[doctor.Version], cluster.Unread[doctor.Clocks] = err, err
 	}
-	return is, nil
+	return cluster, nil
 }
 
 // readRights checks the permissions of the operator's ServiceAccounts.
-func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
-	for _, right := range is.NeededRights() {
+func readRights(ctx context.Context, c client.Client, cluster *doctor.Cluster) {
+	for _, right := range cluster.NeededRights() {
 		resource, sub, _ := strings.Cut(right.Resource, "/")
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:   "system:serviceaccount:" + right.Namespace + ":" + right.Account,
@@ -119,17 +119,17 @@ func readRights(ctx context.Context, c client.Client, is *doctor.Cluster) {
 			},
 		}}
 		if err := c.Create(ctx, review); err != nil {
-			is.Unread[doctor.Rights] = fmt.Errorf("checking the permissions of the ServiceAccounts: %w", err)
+			cluster.Unread[doctor.Rights] = fmt.Errorf("checking the permissions of the ServiceAccounts: %w", err)
 			return
 		}
 		if !review.Status.Allowed {
-			is.Missing = append(is.Missing, right)
+			cluster.Missing = append(cluster.Missing, right)
 		}
 	}
 }
 
 // readVersion reads the version of the API server, and its clock from the Date header.
-func readVersion(s *Session, is *doctor.Cluster) error {
+func readVersion(s *Session, cluster *doctor.Cluster) error {
 	config, err := s.restConfig()
 	if err != nil {
 		return err
@@ -157,13 +157,13 @@ func readVersion(s *Session, is *doctor.Cluster) error {
 		n, _ := strconv.Atoi(strings.TrimRight(text, "+")) // 0 if unknown
 		return n
 	}
-	if is.Major, is.Minor = digits(version.Major), digits(version.Minor); is.Major == 0 {
-		is.Unread[doctor.Version] = fmt.Errorf("the API server has version %q.%q", version.Major, version.Minor)
+	if cluster.Major, cluster.Minor = digits(version.Major), digits(version.Minor); cluster.Major == 0 {
+		cluster.Unread[doctor.Version] = fmt.Errorf("the API server has version %q.%q", version.Major, version.Minor)
 	}
 	if served.IsZero() {
-		is.Unread[doctor.Clocks] = errors.New("the API server's answer has no date to compare with")
+		cluster.Unread[doctor.Clocks] = errors.New("the API server's answer has no date to compare with")
 		return nil
 	}
-	is.ServerTime = served.Add(is.Fleet.Now.Sub(asked))
+	cluster.ServerTime = served.Add(cluster.Fleet.Now.Sub(asked))
 	return nil
 }

@@ -76,8 +76,8 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	if r.pause.Until != nil {
 		done += " until " + moment.Exact(r.pause.Until.Time, r.session.Zone)
 	}
-	there := p.Spec.Pause
-	stays := r.all && there.InForce(r.now) && (there.Until == nil || r.pause.Until != nil && !there.Until.Before(r.pause.Until))
+	current := p.Spec.Pause
+	stays := r.all && current.InForce(r.now) && (current.Until == nil || r.pause.Until != nil && !current.Until.Before(r.pause.Until))
 	all := p.Spec.UrgentOrDefault().All
 	overridden := all != nil && slices.Contains(all.Ignore, v1alpha1.UrgentIgnoresPause)
 	switch {
@@ -89,7 +89,7 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	case overridden:
 		p.Spec.Urgent.All = nil
 		done += ", no longer urgent"
-	case equality.Semantic.DeepEqual(there, &r.pause):
+	case equality.Semantic.DeepEqual(current, &r.pause):
 		return "already " + done, nil
 	}
 	p.Spec.Pause = r.pause.DeepCopy()
@@ -125,17 +125,17 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 
 // instant parses --until: a time, or a duration from now. The API stores whole seconds.
 func instant(text string, now time.Time) (metav1.Time, error) {
-	at, err := time.Parse(time.RFC3339, text)
+	t, err := time.Parse(time.RFC3339, text)
 	if d, notDuration := moment.Parse(text); notDuration == nil {
-		at, err = now.Add(d), nil
+		t, err = now.Add(d), nil
 	}
 	switch {
 	case err != nil:
 		return metav1.Time{}, fmt.Errorf("--until %q must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h or 2d", text)
-	case !at.After(now):
+	case !t.After(now):
 		return metav1.Time{}, fmt.Errorf("--until %q is past", text)
 	}
-	return metav1.NewTime(at.Truncate(time.Second)), nil
+	return metav1.NewTime(t.Truncate(time.Second)), nil
 }
 
 func resumeCommand(s *Session) *cobra.Command {
@@ -196,24 +196,24 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 		}
 		pause, halt = true, true
 	}
-	var ended, left []string
+	var ended, remaining []string
 	if paused != "" && pause {
 		p.Spec.Pause = nil
 		ended = append(ended, "no longer "+paused)
 	} else if paused != "" {
-		left = append(left, "still "+paused)
+		remaining = append(remaining, "still "+paused)
 	}
 	if halted != "" && halt {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, v1alpha1.AnnotationResume, r.reason)
 		ended = append(ended, "no longer "+halted)
 	} else if halted != "" {
-		left = append(left, "still "+halted)
+		remaining = append(remaining, "still "+halted)
 	}
-	return r.done(ended, left, halted != "" && halt), nil
+	return r.done(ended, remaining, halted != "" && halt), nil
 }
 
 // done says what was ended, and what is left.
-func (r resumption) done(ended, left []string, haltEnded bool) string {
+func (r resumption) done(ended, remaining []string, haltEnded bool) string {
 	text := "resumed: "
 	switch {
 	case len(ended) == 0 && r.pause && !r.halt:
@@ -222,15 +222,15 @@ func (r resumption) done(ended, left []string, haltEnded bool) string {
 		text = "is not halted"
 	case len(ended) == 0:
 		text = "is neither paused nor halted"
-	case len(left) > 0:
+	case len(remaining) > 0:
 		text = ""
 	}
 	text += strings.Join(ended, "; ")
 	if len(ended) > 0 && !haltEnded {
 		text += r.unwritten()
 	}
-	if len(left) > 0 {
-		text += "; " + strings.Join(left, "; ")
+	if len(remaining) > 0 {
+		text += "; " + strings.Join(remaining, "; ")
 	}
 	return text
 }
@@ -252,11 +252,11 @@ func haltOf(p *v1alpha1.RebootPolicy) string {
 	return described("halted", strings.TrimSuffix(halted.Message, plan.ResumeHint(p.Name)))
 }
 
-func described(what, why string) string {
+func described(subject, why string) string {
 	if why == "" {
-		return what
+		return subject
 	}
-	return what + " (" + why + ")"
+	return subject + " (" + why + ")"
 }
 
 var errNoHalt = errors.New("a node has no halt: leave out --halt, or resume its policy")

@@ -59,7 +59,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 				if plan.NodeOf(n).Windows {
 					return "", errors.New("the node runs Windows, on which agents cannot run, so the operator ignores it")
 				}
-				if why, there := v1alpha1.RequestIn(n.Annotations); there {
+				if why, ok := v1alpha1.RequestIn(n.Annotations); ok {
 					return fmt.Sprintf("reboot already requested (%s)", why), nil
 				}
 				metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, reason)
@@ -114,13 +114,13 @@ func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, r
 	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
 		name := governor.Govern(new(plan.NodeOf(n))).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
-		switch why, there := v1alpha1.RequestIn(n.Annotations); {
+		switch why, ok := v1alpha1.RequestIn(n.Annotations); {
 		case i < 0:
 			return "", errors.New("no policy governs the node: see " + w.session.command("kubectl reboot explain %s", n.Name))
 		case policies[i].Spec.UrgentOrDefault().Requested == nil:
 			return "", fmt.Errorf("policy %s does not allow urgent requests: %s", name,
 				w.session.command(`kubectl patch rbp %s --type merge -p '{"spec":{"urgent":{"requested":{"ignore":["Windows","Blackouts"]}}}}'`, name))
-		case there && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
+		case ok && strings.HasPrefix(why, v1alpha1.UrgentPrefix):
 			return fmt.Sprintf("reboot already requested (%s)", why), nil
 		}
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, v1alpha1.UrgentPrefix+" "+reason)

@@ -49,8 +49,8 @@ With --watch it is drawn again in place whenever something changes; in a pipe th
 			if follow {
 				return v.watch(cmd.Context())
 			}
-			is := status.Of(f, names...)
-			return s.print(v.output, is, func() []string { return is.Lines(s.look(v.output)) })
+			current := status.Of(f, names...)
+			return s.print(v.output, current, func() []string { return current.Lines(s.look(v.output)) })
 		},
 	}
 	v.bind(cmd, asJSON, asYAML, asWide)
@@ -78,29 +78,29 @@ func (v *statusView) watch(ctx context.Context) error {
 	var before status.Status
 	troubled := ""
 	return watch(ctx, v.session, 0, func(f fleet.Fleet, trouble string) {
-		is := status.Of(f, v.names...)
-		lines := is.Changes(before, v.session.Zone)
+		current := status.Of(f, v.names...)
+		lines := current.Changes(before, v.session.Zone)
 		if len(lines) > 0 {
 			screen.Print(screen.Theme.Lines(lines)...)
 		}
 		if trouble != "" && trouble != troubled {
 			screen.Print(screen.Theme.Line(trouble))
 		}
-		before, troubled = is, trouble
+		before, troubled = current, trouble
 	})
 }
 
 // frame returns the status, with its time, cut to the height of the terminal.
-func (v *statusView) frame(is status.Status, trouble string) []string {
+func (v *statusView) frame(current status.Status, trouble string) []string {
 	screen := v.session.Screen
 	width, height := screen.Size()
-	lines := is.Lines(v.session.look(v.output))
-	if text := is.ManagerTrouble(); text != "" {
+	lines := current.Lines(v.session.look(v.output))
+	if text := current.ManagerTrouble(); text != "" {
 		l := v.session.look(v.output)
 		lines = append(append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), ""), lines...)
 	}
-	foot := is.At.In(v.session.Zone).Format("15:04:05") + "  Ctrl-C ends"
-	if trouble != "" && trouble != is.ManagerTrouble() {
+	foot := current.At.In(v.session.Zone).Format("15:04:05") + "  Ctrl-C ends"
+	if trouble != "" && trouble != current.ManagerTrouble() {
 		foot = screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))
 	}
 	return append(screen.Crop(lines, height-3), "", foot)

@@ -63,10 +63,10 @@ var _ = Describe("explain and status", func() {
 		p.starts(first)
 		Expect(explained(first).Reboot.Phase).To(BeEquivalentTo("Draining"))
 		p.commits(first)
-		is := statusOf(p.policy)
-		Expect(is.InProgress).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
-		Expect(is.Waiting).To(HaveExactElements(status.Waiting{Reason: v1alpha1.ReasonBudgetExhausted, Nodes: []string{second}}))
-		Expect(is.Nodes).To(Equal(status.Nodes{Selected: 2, Reporting: 2, Pending: 2, InProgress: 1, Waiting: 1}))
+		current := statusOf(p.policy)
+		Expect(current.InProgress).To(HaveExactElements(And(HaveField("Node", first), HaveField("Phase", BeEquivalentTo("Rebooting")))))
+		Expect(current.Waiting).To(HaveExactElements(status.Waiting{Reason: v1alpha1.ReasonBudgetExhausted, Nodes: []string{second}}))
+		Expect(current.Nodes).To(Equal(status.Nodes{Selected: 2, Reporting: 2, Pending: 2, InProgress: 1, Waiting: 1}))
 
 		p.boots(first)
 		expectPermitted(second, "True Granted")
@@ -167,11 +167,11 @@ var _ = Describe("forecast", func() {
 			HaveField("Policy", p.policy), HaveField("Reboots", HaveLen(2)), HaveField("Stays", HaveExactElements(HaveField("Node", p.nodes[1]))))))
 		Expect(tables[0].CompletionAt).To(BeTemporally("==", tables[0].Reboots[1].EndsAt))
 		Eventually(func() time.Time {
-			at := p.get().Status.EstimatedCompletionAt
-			if at == nil {
+			t := p.get().Status.EstimatedCompletionAt
+			if t == nil {
 				return time.Time{}
 			}
-			return at.Time
+			return t.Time
 		}).Should(BeTemporally("~", tables[0].CompletionAt, 2*time.Minute), "the manager reports the same")
 		Expect(statusOf(p.policy).CompletionAt).To(BeTemporally("==", tables[0].CompletionAt))
 		Expect(ok("forecast", p.policy, "-o", "yaml")).To(ContainSubstring("\n    drain: 2m0s\n"))

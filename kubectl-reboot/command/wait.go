@@ -26,8 +26,8 @@ type waitOptions struct {
 	left    status.Left
 }
 
-func (w *waitOptions) bind(cmd *cobra.Command, until string, left status.Left) {
-	w.left = left
+func (w *waitOptions) bind(cmd *cobra.Command, until string, remaining status.Left) {
+	w.left = remaining
 	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
 	cmd.Flags().Var((*days)(&w.timeout), "timeout", "How long --wait waits, such as 2h or 1d; then it fails. 0: for ever.")
 }
@@ -120,11 +120,11 @@ func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.O
 		if !current || err != nil {
 			return
 		}
-		is := status.ProgressOf(f, nodes, w.left)
-		if lines := is.Lines(before, s.Zone); len(lines) > 0 {
+		progress := status.ProgressOf(f, nodes, w.left)
+		if lines := progress.Lines(before, s.Zone); len(lines) > 0 {
 			s.Screen.Print(s.Screen.Theme.Lines(lines)...)
 		}
-		if before = is; is.Done == is.Nodes {
+		if before = progress; progress.Done == progress.Nodes {
 			over = true
 			cancel()
 		}
@@ -147,14 +147,14 @@ func (w *waitOptions) nodes(f fleet.Fleet, written []client.Object) (nodes map[s
 	nodes = map[string]bool{}
 	var gone []string
 	for _, object := range written {
-		var seen client.Object
+		var live client.Object
 		if _, ok := object.(*corev1.Node); ok {
 			if n, _ := f.Node(object.GetName()); n != nil {
-				seen = n
+				live = n
 				nodes[n.Name] = true
 			}
 		} else if p := f.Policy(object.GetName()); p != nil {
-			seen = p
+			live = p
 			for _, n := range f.Governed(p.Name) {
 				nodes[n.Name] = true
 			}
@@ -164,11 +164,11 @@ func (w *waitOptions) nodes(f fleet.Fleet, written []client.Object) (nodes map[s
 				}
 			}
 		}
-		if seen == nil || seen.GetUID() != object.GetUID() {
+		if live == nil || live.GetUID() != object.GetUID() {
 			gone = append(gone, titled(object, object.GetName()))
 			continue
 		}
-		older, err := resourceversion.CompareResourceVersion(seen.GetResourceVersion(), object.GetResourceVersion())
+		older, err := resourceversion.CompareResourceVersion(live.GetResourceVersion(), object.GetResourceVersion())
 		if err != nil {
 			return nil, false, fmt.Errorf("comparing versions of %s: %w", titled(object, object.GetName()), err)
 		}

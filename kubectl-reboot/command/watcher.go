@@ -137,13 +137,13 @@ func (w *watcher) start(ctx context.Context) error {
 // times.
 func showsMore(before, after any) bool {
 	was, isNode := before.(*corev1.Node)
-	is, stays := after.(*corev1.Node)
+	node, stays := after.(*corev1.Node)
 	if !isNode || !stays {
 		return true
 	}
 	beat := *was
-	beat.ResourceVersion = is.ResourceVersion
-	return !equality.Semantic.DeepEqual(&beat, is)
+	beat.ResourceVersion = node.ResourceVersion
+	return !equality.Semantic.DeepEqual(&beat, node)
 }
 
 func (w *watcher) wake() {

@@ -58,11 +58,11 @@ func (w *writeOptions) confirm(count int) error {
 	if w.question == "" || w.yes || w.named() || w.dryRun != dryRunNone {
 		return nil
 	}
-	what := message.Count(count, "node", "nodes")
+	nodes := message.Count(count, "node", "nodes")
 	if _, policies := w.everything.(*v1alpha1.RebootPolicyList); policies && w.all {
-		what = message.Count(count, "policy", "policies")
+		nodes = message.Count(count, "policy", "policies")
 	}
-	fmt.Fprintf(w.session.ErrOut, w.question+" [y/N] ", what)
+	fmt.Fprintf(w.session.ErrOut, w.question+" [y/N] ", nodes)
 	answer, _ := bufio.NewReader(w.session.In).ReadString('\n') // an error counts as no
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return errors.New("nothing was written: answer y, or use --yes")

@@ -203,7 +203,7 @@ func Of(f fleet.Fleet, o Options) View {
 // pool returns the view of a policy, and adds to why the reasons of its nodes.
 func (v *View) pool(f fleet.Fleet, p status.Policy, why map[string]string) Pool {
 	pool := Pool{Policy: p, Tiles: tiles(p, why), Forecast: timetable.Of(f, f.Policy(p.Name))}
-	pool.Text = p.WindowText(func(at time.Time) string { return moment.At(at, v.At, v.Zone) })
+	pool.Text = p.WindowText(func(t time.Time) string { return moment.At(t, v.At, v.Zone) })
 	pool.Until, pool.Done = v.ahead(p.Window.Until), v.ahead(p.CompletionAt)
 	if len(pool.Forecast.Reboots) > 0 {
 		pool.Figure = template.HTML(timetable.Figure(pool.Forecast, v.Zone)) // timetable escapes its output
@@ -223,15 +223,15 @@ func (v *View) reboot(r fleet.Reboot, policy string) Reboot {
 }
 
 // ahead returns a future time, or zero for the zero time.
-func (v *View) ahead(at time.Time) Instant {
-	if at.IsZero() {
+func (v *View) ahead(t time.Time) Instant {
+	if t.IsZero() {
 		return Instant{}
 	}
-	return Instant{at, moment.At(at, v.At, v.Zone), moment.Until(at, v.At)}
+	return Instant{t, moment.At(t, v.At, v.Zone), moment.Until(t, v.At)}
 }
 
-func (v *View) behind(at time.Time) Instant {
-	return Instant{at, moment.At(at, v.At, v.Zone), moment.Span(v.At.Sub(at))}
+func (v *View) behind(t time.Time) Instant {
+	return Instant{t, moment.At(t, v.At, v.Zone), moment.Span(v.At.Sub(t))}
 }
 
 // waits returns the reasons why nodes of a policy wait, with their causes.
@@ -283,7 +283,7 @@ func (v View) Headline() string {
 }
 
 // Time formats a time to the second.
-func (v View) Time(at time.Time) string { return moment.Exact(at, v.Zone) }
+func (v View) Time(t time.Time) string { return moment.Exact(t, v.Zone) }
 
 // Title is the title of the page.
 func (v View) Title() string { return cmp.Or(v.Cluster, "reboots") + ": " + v.Headline() }

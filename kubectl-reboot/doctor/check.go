@@ -85,7 +85,7 @@ func rules(p *v1alpha1.RebootPolicy, f *findings) {
 // wide selects.
 func includes(narrow, wide v1alpha1.LabelSelector) bool {
 	for key, value := range wide.MatchLabels {
-		if is, ok := narrow.MatchLabels[key]; !ok || is != value {
+		if other, ok := narrow.MatchLabels[key]; !ok || other != value {
 			return false
 		}
 	}

@@ -70,8 +70,8 @@ func healthy() *installed {
 }
 
 func lease(node string, renewed time.Duration) coordinationv1.Lease {
-	at := metav1.NewMicroTime(Now.Add(renewed))
-	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: coordinationv1.LeaseSpec{RenewTime: &at}}
+	t := metav1.NewMicroTime(Now.Add(renewed))
+	return coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: coordinationv1.LeaseSpec{RenewTime: &t}}
 }
 
 func budget(healthy, expected int32) policyv1.PodDisruptionBudget {

@@ -99,17 +99,17 @@ func plain(agent *appsv1.DaemonSet) bool {
 
 func version(c Cluster, f *findings) {
 	agent := c.Agent()
-	is := fmt.Sprintf("the API server is Kubernetes %d.%d", c.Major, c.Minor)
+	found := fmt.Sprintf("the API server is Kubernetes %d.%d", c.Major, c.Minor)
 	switch {
 	case c.Major == 0:
 	case c.Major == 1 && c.Minor < oldest:
-		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", is, oldest), "")
+		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", found, oldest), "")
 	case agent == nil:
 	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
-		f.add(Problem, is+", which has no constrained impersonation, and the agents act as their nodes: they have no permissions; let them act as a ServiceAccount",
+		f.add(Problem, found+", which has no constrained impersonation, and the agents act as their nodes: they have no permissions; let them act as a ServiceAccount",
 			c.deploy("identity=auto"))
 	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
-		f.add(Warning, is+", and the agents act as a ServiceAccount, which has permissions on all nodes; as its node, each agent only has permissions on that",
+		f.add(Warning, found+", and the agents act as a ServiceAccount, which has permissions on all nodes; as its node, each agent only has permissions on that",
 			c.deploy("identity=auto"))
 	}
 }

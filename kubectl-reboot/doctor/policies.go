@@ -140,12 +140,12 @@ func budgets(c Cluster, f *findings) {
 
 // limitOf finds a policy whose limit allows no reboots.
 func limitOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
-	is := all.Plan(p)
-	if is.Limit > 0 || len(all.Governed(p.Name)) == 0 {
+	decided := all.Plan(p)
+	if decided.Limit > 0 || len(all.Governed(p.Name)) == 0 {
 		return
 	}
 	limits, of := p, ""
-	if name := p.Spec.Shared(); name != "" && is.SharedWith != nil && is.SharedLimit == 0 {
+	if name := p.Spec.Shared(); name != "" && decided.SharedWith != nil && decided.SharedLimit == 0 {
 		limits, of = all.Policy(name), " of policy "+name+", whose limit it shares,"
 	}
 	most := limits.Spec.MaxUnavailableOrDefault()

@@ -245,17 +245,17 @@ func checksOf(outcomes []plan.Outcome) []Check {
 // differs returns what the manager wrote if that is not what its planner says now, unless an update
 // is due anyway.
 func differs(answer plan.Explanation, n *plan.Node) *Condition {
-	is, want := Condition{}, answer.Decision
+	shown, want := Condition{}, answer.Decision
 	if c := n.Permitted; c != nil {
-		is = Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
+		shown = Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
 	}
 	switch {
 	case answer.Reboot != nil && want.Status == "":
 		return nil
-	case answer.Due && is.Status == "":
+	case answer.Due && shown.Status == "":
 		return nil
-	case is.Status == want.Status && is.Reason == string(want.Reason):
+	case shown.Status == want.Status && shown.Reason == string(want.Reason):
 		return nil
 	}
-	return &is
+	return &shown
 }

@@ -81,7 +81,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 	fact("Needs", need(e.Need, e.At, l.Zone))
 	fact("Deadline", deadline(e.Deadline, e.At, l.Zone))
 	fact("Slots", e.Slots)
-	at := func(name string, t time.Time) {
+	line := func(name string, t time.Time) {
 		if !t.IsZero() {
 			fact(name, moment.At(t, e.At, l.Zone)+", "+moment.Until(t, e.At))
 		}
@@ -91,9 +91,9 @@ func (e Explanation) facts(l terminal.Look) []string {
 			fact("Hooks", message.Names(e.Reboot.Hooks, len(e.Reboot.Hooks))+", asked "+moment.At(e.Reboot.Since, e.At, l.Zone)+", "+moment.Span(e.At.Sub(e.Reboot.Since))+" ago")
 		}
 		fact("Drain", e.Reboot.Drain)
-		at("Times out", e.Reboot.DrainUntil)
+		line("Times out", e.Reboot.DrainUntil)
 	}
-	at(e.untilLabel(), e.Until)
+	line(e.untilLabel(), e.Until)
 	fact("Do", e.Advice.Text)
 	if e.Advice.Command != "" {
 		lines = append(lines, strings.Repeat(" ", indent)+l.Command(e.Advice.Command))
@@ -141,11 +141,11 @@ func (p *Policy) text() string {
 }
 
 func need(n Condition, now time.Time, zone *time.Location) string {
-	what, reported := map[corev1.ConditionStatus]string{corev1.ConditionTrue: "a reboot", corev1.ConditionFalse: "none", corev1.ConditionUnknown: "unknown"}[n.Status]
+	answer, reported := map[corev1.ConditionStatus]string{corev1.ConditionTrue: "a reboot", corev1.ConditionFalse: "none", corev1.ConditionUnknown: "unknown"}[n.Status]
 	if !reported {
 		return "unknown: no agent has ever reported from this node"
 	}
-	text := what
+	text := answer
 	if !n.Since.IsZero() {
 		text += " since " + moment.At(n.Since, now, zone) + ", " + moment.Span(now.Sub(n.Since)) + " ago"
 	}
@@ -198,11 +198,11 @@ func (e Explanation) timeline(l terminal.Look) []string {
 			away = moment.Until(m.At, e.At)
 		}
 		lead := "  " + moment.Exact(m.At, l.Zone) + "  " + terminal.Fit(away, 10) + "  "
-		what := l.Hang(lead, len([]rune(lead)), m.What)
+		text := l.Hang(lead, len([]rune(lead)), m.What)
 		if m.At.After(e.At) {
-			what[0] = l.Theme.Paint(terminal.Quiet, what[0])
+			text[0] = l.Theme.Paint(terminal.Quiet, text[0])
 		}
-		lines = append(lines, what...)
+		lines = append(lines, text...)
 	}
 	return lines
 }

@@ -21,9 +21,9 @@ type Moment struct {
 // explanation are expected.
 func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *plan.Node, reboot *plan.Reboot) []Moment {
 	var moments []Moment
-	add := func(at time.Time, format string, args ...any) {
-		if !at.IsZero() {
-			moments = append(moments, Moment{At: at, What: fmt.Sprintf(format, args...)})
+	add := func(t time.Time, format string, args ...any) {
+		if !t.IsZero() {
+			moments = append(moments, Moment{At: t, What: fmt.Sprintf(format, args...)})
 		}
 	}
 	if n.NeedsReboot() {
@@ -45,7 +45,7 @@ func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *plan.Node, reboo
 	return moments
 }
 
-type addMoment func(at time.Time, format string, args ...any)
+type addMoment func(t time.Time, format string, args ...any)
 
 func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 	g := n.Grant

@@ -72,7 +72,7 @@ func TestRebootOf(t *testing.T) {
 // TestRebootOf_Draining tests the agent's report about its drain, and when drain.timeout ends it.
 func TestRebootOf_Draining(t *testing.T) {
 	const waits, volumes = "The drain waits for default/db-0 (PodDisruptionBudget db).", "The pods have left. The reboot waits for disk."
-	is := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*corev1.Node) {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*corev1.Node) {
 		return Condition(kind, status, "why", time.Minute, message)
 	}
 	began := 2 * time.Minute
@@ -86,16 +86,16 @@ func TestRebootOf_Draining(t *testing.T) {
 		want drain
 	}{
 		"no report yet":              {want: drain{"", 18 * time.Minute}},
-		"pods are in the way":        {node: []func(*corev1.Node){is(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits)}, want: drain{waits, 18 * time.Minute}},
-		"the report of an old drain": {node: []func(*corev1.Node){is(corev1.NodeDrainInProgress, corev1.ConditionFalse, waits)}, want: drain{"", 18 * time.Minute}},
+		"pods are in the way":        {node: []func(*corev1.Node){condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits)}, want: drain{waits, 18 * time.Minute}},
+		"the report of an old drain": {node: []func(*corev1.Node){condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, waits)}, want: drain{"", 18 * time.Minute}},
 		"the pods have left": {node: []func(*corev1.Node){
-			is(corev1.NodeDrainInProgress, corev1.ConditionFalse, volumes), is(corev1.NodeDrained, corev1.ConditionTrue, volumes),
+			condition(corev1.NodeDrainInProgress, corev1.ConditionFalse, volumes), condition(corev1.NodeDrained, corev1.ConditionTrue, volumes),
 		}, want: drain{volumes, 0}},
 		"the pods had left, and an agent that has restarted drains again": {node: []func(*corev1.Node){
-			is(corev1.NodeDrained, corev1.ConditionTrue, volumes), is(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits),
+			condition(corev1.NodeDrained, corev1.ConditionTrue, volumes), condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits),
 		}, want: drain{waits, 18 * time.Minute}},
 		"overdue: the last report stays": {
-			node: []func(*corev1.Node){is(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits)}, past: time.Hour, want: drain{waits, 0},
+			node: []func(*corev1.Node){condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, waits)}, past: time.Hour, want: drain{waits, 0},
 		},
 		"past drain.timeout, and not yet overdue": {past: 19 * time.Minute, want: drain{"", -time.Minute}},
 	}
@@ -113,7 +113,7 @@ func TestRebootOf_Draining(t *testing.T) {
 			}
 		})
 	}
-	gone := Node("n1", "w", is(corev1.NodeDrained, corev1.ConditionTrue, volumes), Granted("w", 7, began), Progressed(7, protocol.PhaseRebooting, time.Minute))
+	gone := Node("n1", "w", condition(corev1.NodeDrained, corev1.ConditionTrue, volumes), Granted("w", 7, began), Progressed(7, protocol.PhaseRebooting, time.Minute))
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", Holds("n1", 7, began))}, []corev1.Node{gone}, Now)
 	if reboot := f.RebootOf(f.Plan(f.Policy("w")).Reboots[0]); reboot.Drain != "" || !reboot.DrainUntil.IsZero() {
 		t.Errorf("a node that reboots still drains: %+v", reboot)

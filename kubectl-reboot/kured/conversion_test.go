@@ -217,8 +217,8 @@ func TestConvert_NodesThatNoSelectorCanHold(t *testing.T) {
 		}
 		return all
 	}
-	tooLarge := func(what string) string {
-		return "the selector of these pods' nodes is too large: it has " + what + ". Label the nodes, select them by that label, and convert again"
+	tooLarge := func(object string) string {
+		return "the selector of these pods' nodes is too large: it has " + object + ". Label the nodes, select them by that label, and convert again"
 	}
 	for name, tc := range map[string]struct {
 		labels     map[string]string

@@ -73,9 +73,9 @@ type outcomes struct {
 
 // carry reports something that the policy has, and leave something that it does not have. Flags are
 // reported by conversion.note.
-func (o *outcomes) carry(what, how string) { o.carried = append(o.carried, line{what, how}) }
+func (o *outcomes) carry(subject, how string) { o.carried = append(o.carried, line{subject, how}) }
 
-func (o *outcomes) leave(what, how string) { o.open = append(o.open, line{what, how}) }
+func (o *outcomes) leave(subject, how string) { o.open = append(o.open, line{subject, how}) }
 
 const (
 	titleCarried  = "Carried over"

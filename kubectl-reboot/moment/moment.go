@@ -56,11 +56,11 @@ var written = regexp.MustCompile(`\b(?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\
 // Local converts the UTC times in a sentence of the manager or an agent to a time zone.
 func Local(sentence string, zone *time.Location) string {
 	return written.ReplaceAllStringFunc(sentence, func(instant string) string {
-		at, err := time.Parse(time.DateTime, written.FindStringSubmatch(instant)[1])
+		t, err := time.Parse(time.DateTime, written.FindStringSubmatch(instant)[1])
 		if err != nil {
 			return instant
 		}
-		return Exact(at, zone)
+		return Exact(t, zone)
 	})
 }
 

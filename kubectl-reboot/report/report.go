@@ -109,12 +109,12 @@ var header = []string{"NODE", "POLICY", "OS", "KERNEL", "BOOTED", "NEEDS SINCE",
 const days = 6
 
 // cells formats a row in the order of the header.
-func (r Row) cells(at func(time.Time) string) []string {
+func (r Row) cells(format func(time.Time) string) []string {
 	when := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
 		}
-		return at(t)
+		return format(t)
 	}
 	waits := ""
 	if r.Days != nil {

@@ -27,8 +27,8 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 	for _, p := range s.Policies {
 		was := before.policy(p.Name)
 		p.wentOn(was, add)
-		if is := p.summary(zone); is != was.summary(zone) {
-			add("policy "+p.Name, is+p.expected(s.At, zone))
+		if current := p.summary(zone); current != was.summary(zone) {
+			add("policy "+p.Name, current+p.expected(s.At, zone))
 		}
 	}
 	for _, p := range before.Policies {
@@ -36,7 +36,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 			add("policy "+p.Name, "deleted")
 		}
 	}
-	if is := strings.Join(s.Ungoverned, ", "); is != "" && is != strings.Join(before.Ungoverned, ", ") {
+	if current := strings.Join(s.Ungoverned, ", "); current != "" && current != strings.Join(before.Ungoverned, ", ") {
 		add("no policy", "selects "+terminal.Some(s.Ungoverned))
 	}
 	return lines
@@ -57,16 +57,16 @@ func (p Policy) wentOn(was Policy, report func(node, text string)) {
 }
 
 // went describes how a reboot progressed, or returns "".
-func went(was, is fleet.Reboot) string {
+func went(was, current fleet.Reboot) string {
 	switch {
-	case is.Overdue && !was.Overdue:
-		return is.Note()
-	case was.Number != is.Number: // another reboot
-		return string(is.Phase)
-	case was.Phase == is.Phase:
+	case current.Overdue && !was.Overdue:
+		return current.Note()
+	case was.Number != current.Number: // another reboot
+		return string(current.Phase)
+	case was.Phase == current.Phase:
 		return ""
 	}
-	return string(was.Phase) + " → " + string(is.Phase)
+	return string(was.Phase) + " → " + string(current.Phase)
 }
 
 // ended describes how a reboot that is no longer in progress ended.
@@ -147,7 +147,7 @@ type Progress struct {
 type Left func(object *corev1.Node, n *plan.Node) string
 
 // ProgressOf returns the progress of the given nodes.
-func ProgressOf(f fleet.Fleet, nodes map[string]bool, left Left) Progress {
+func ProgressOf(f fleet.Fleet, nodes map[string]bool, remaining Left) Progress {
 	p := Progress{Nodes: len(nodes), status: Of(f), nodes: nodes, others: map[string]int{}}
 	busy, waits := map[string]bool{}, map[string]string{}
 	for _, policy := range p.status.Policies {
@@ -175,12 +175,12 @@ func ProgressOf(f fleet.Fleet, nodes map[string]bool, left Left) Progress {
 			p.inProgress++
 			continue
 		}
-		what := left(object, n)
-		if what == "" {
+		problem := remaining(object, n)
+		if problem == "" {
 			p.Done++
 		}
-		if what = cmp.Or(waits[name], what); what != "" {
-			p.others[what]++
+		if problem = cmp.Or(waits[name], problem); problem != "" {
+			p.others[problem]++
 		}
 	}
 	return p
@@ -198,8 +198,8 @@ func (p Progress) Lines(before Progress, zone *time.Location) []string {
 			}
 		})
 	}
-	if is := p.String(); before.Nodes == 0 || is != before.String() {
-		lines = append(lines, clock+"  "+is)
+	if current := p.String(); before.Nodes == 0 || current != before.String() {
+		lines = append(lines, clock+"  "+current)
 	}
 	return lines
 }
@@ -210,8 +210,8 @@ func (p Progress) String() string {
 	if p.inProgress > 0 {
 		parts = append(parts, fmt.Sprintf("%d in progress", p.inProgress))
 	}
-	for _, what := range slices.Sorted(maps.Keys(p.others)) {
-		parts = append(parts, fmt.Sprintf("%d %s", p.others[what], what))
+	for _, problem := range slices.Sorted(maps.Keys(p.others)) {
+		parts = append(parts, fmt.Sprintf("%d %s", p.others[problem], problem))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -41,8 +41,8 @@ func (s Status) bar(l terminal.Look) []string {
 	full := barWidth * sum.UpToDate / max(1, sum.Selected)
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
 	text := fmt.Sprintf("%d of %d nodes up to date", sum.UpToDate, sum.Selected)
-	if at, stay := s.completion(); !at.IsZero() {
-		until := moment.Until(at, s.At)
+	if t, stay := s.completion(); !t.IsZero() {
+		until := moment.Until(t, s.At)
 		if slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Guessed }) {
 			until = strings.Replace(until, "in ", "in about ", 1)
 		}
@@ -124,18 +124,18 @@ func (p Policy) row(l terminal.Look, now time.Time) []terminal.Cell {
 		number(p.Nodes.Pending, terminal.Wait),
 		number(p.Nodes.InProgress, terminal.Busy),
 		number(p.Nodes.Failed, terminal.Bad),
-		p.done(func(at time.Time) string { return moment.Span(at.Sub(now)) }),
-		p.done(func(at time.Time) string { return moment.At(at, now, l.Zone) }),
+		p.done(func(t time.Time) string { return moment.Span(t.Sub(now)) }),
+		p.done(func(t time.Time) string { return moment.At(t, now, l.Zone) }),
 		{Text: text, Style: style},
 		{Text: cmp.Or(p.Unavailable, "none")},
 	}
 }
 
 // done formats the expected completion, with the number of nodes that it leaves out.
-func (p Policy) done(write func(at time.Time) string) terminal.Cell {
+func (p Policy) done(write func(t time.Time) string) terminal.Cell {
 	if p.Guessed {
 		measured := write
-		write = func(at time.Time) string { return "~" + measured(at) }
+		write = func(t time.Time) string { return "~" + measured(t) }
 	}
 	switch {
 	case !p.CompletionAt.IsZero() && len(p.Stays) > 0:

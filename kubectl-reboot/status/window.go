@@ -47,18 +47,18 @@ func (p Policy) windowCell(zone *time.Location, now time.Time) (string, terminal
 	case state == v1alpha1.WindowAlways, state == v1alpha1.WindowOpen, state == v1alpha1.WindowUrgent:
 		style = terminal.Good
 	}
-	if at := p.Window.Until; !at.IsZero() {
-		text += ", " + moment.Until(at, now)
+	if instant := p.Window.Until; !instant.IsZero() {
+		text += ", " + moment.Until(instant, now)
 	}
 	return text, style
 }
 
 // WindowText says whether a reboot may start, and until when, formatted by write.
 func (p Policy) WindowText(write func(time.Time) string) string {
-	at, until := "", ""
+	t, until := "", ""
 	if !p.Window.Until.IsZero() {
-		at = write(p.Window.Until)
-		until = " until " + at
+		t = write(p.Window.Until)
+		until = " until " + t
 	}
 	var text string
 	switch state := p.Window.State; {
@@ -74,10 +74,10 @@ func (p Policy) WindowText(write func(time.Time) string) string {
 		text = "always open" + until
 	case state == v1alpha1.WindowOpen:
 		text = "open" + until
-	case at == "":
+	case t == "":
 		text = "closed, none opens in 400 days"
 	default:
-		text = "opens " + at
+		text = "opens " + t
 	}
 	if p.Mode == v1alpha1.ModeDryRun {
 		return "dry run; " + text

@@ -93,9 +93,9 @@ func (t Theme) Line(line string) string {
 	}
 	var b strings.Builder
 	end := 0
-	for _, at := range painted.FindAllStringIndex(line, -1) {
-		b.WriteString(part(line[end:at[0]]) + line[at[0]:at[1]])
-		end = at[1]
+	for _, span := range painted.FindAllStringIndex(line, -1) {
+		b.WriteString(part(line[end:span[0]]) + line[span[0]:span[1]])
+		end = span[1]
 	}
 	return b.String() + part(line[end:])
 }

@@ -43,17 +43,17 @@ func axisOf(t Timetable) (axis, float64) {
 	if a.cut = len(a.stretches) > mostStretches; a.cut {
 		a.stretches = a.stretches[:mostStretches]
 	}
-	n, left, width := float64(len(a.stretches)), leftEdge, plotWidth
+	n, start, width := float64(len(a.stretches)), leftEdge, plotWidth
 	if n > 0 && a.stretches[0].from.After(t.At) {
 		a.now = t.At
-		left, width = left+gapWidth, width-gapWidth
+		start, width = start+gapWidth, width-gapWidth
 	}
 	room := max(width-gapWidth*(n-1), leastWidth*n)
 	var sum time.Duration
 	for _, s := range a.stretches {
 		sum += s.to.Sub(s.from)
 	}
-	rest, x := room-leastWidth*n, left
+	rest, x := room-leastWidth*n, start
 	for i := range a.stretches {
 		s := &a.stretches[i]
 		s.x, s.width = x, leastWidth+rest*float64(s.to.Sub(s.from))/float64(max(sum, 1))

@@ -110,8 +110,8 @@ func (p *picture) rect(class string, x, y, width, height float64, title string) 
 	p.printf(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f">%s</rect>`, class, x, y, width, height, title)
 }
 
-func (p *picture) text(class string, x, y float64, what string) {
-	p.printf(`<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x, y, text(what))
+func (p *picture) text(class string, x, y float64, content string) {
+	p.printf(`<text class="%s" x="%.1f" y="%.1f">%s</text>`, class, x, y, text(content))
 }
 
 func (p *picture) head() {
@@ -149,10 +149,10 @@ func (p *picture) background() {
 		p.rect("shut", s.x, top, s.width, p.bottom-top, "")
 		p.windows(s)
 		p.text("", s.x, top-22, s.from.In(p.zone).Format("Mon 2 Jan 15:04"))
-		for _, at := range s.ticks(p.zone) {
-			x, _ := p.axis.at(at)
+		for _, t := range s.ticks(p.zone) {
+			x, _ := p.axis.at(t)
 			p.line("tick", x, top-6, p.bottom)
-			p.text("quiet middle", x, top-9, at.In(p.zone).Format("15:04"))
+			p.text("quiet middle", x, top-9, t.In(p.zone).Format("15:04"))
 		}
 		switch {
 		case i > 0:
@@ -208,9 +208,9 @@ func (p *picture) bars() {
 		p.printf("<g><title>%s</title>", text(r.title))
 		p.text("end", leftEdge-10, y+13, terminal.Cut(r.label, labelRunes))
 		for _, b := range r.bars {
-			from, there := p.axis.at(b.from)
+			from, ok := p.axis.at(b.from)
 			to, ends := p.axis.at(b.to)
-			if !there || !b.to.After(b.from) {
+			if !ok || !b.to.After(b.from) {
 				continue
 			}
 			if !ends {

@@ -139,7 +139,7 @@ func (t Timetable) row(r forecast.Reboot, zone *time.Location) []terminal.Cell {
 	case r.Overruns():
 		window = terminal.Cell{Text: r.Window + ", ends " + moment.Span(r.EndsAt.Sub(r.ClosesAt)) + " after it closes", Style: terminal.Wait}
 	}
-	clock := func(at time.Time) terminal.Cell { return terminal.Cell{Text: at.In(zone).Format("15:04:05")} }
+	clock := func(instant time.Time) terminal.Cell { return terminal.Cell{Text: instant.In(zone).Format("15:04:05")} }
 	return []terminal.Cell{
 		{Text: r.Node},
 		{Text: starts},

@@ -104,16 +104,16 @@ func TestLines(t *testing.T) {
 // TestOf_Calendar tests that the calendar covers all reboots, even if none starts in the first
 // windows.
 func TestOf_Calendar(t *testing.T) {
-	is := timetableOf(Now, needy(2, "node-%d"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+	current := timetableOf(Now, needy(2, "node-%d"), Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Pause = &v1alpha1.Pause{Until: new(metav1.NewTime(Now.AddDate(0, 0, 14)))}
 	}))
-	for _, r := range is.Reboots {
-		if !slices.ContainsFunc(is.Calendar, func(e calendar.Period) bool { return !r.StartsAt.Before(e.From) && r.StartsAt.Before(e.To) }) {
-			t.Errorf("%s starts %s, in no window of %v", r.Node, r.StartsAt, is.Calendar)
+	for _, r := range current.Reboots {
+		if !slices.ContainsFunc(current.Calendar, func(e calendar.Period) bool { return !r.StartsAt.Before(e.From) && r.StartsAt.Before(e.To) }) {
+			t.Errorf("%s starts %s, in no window of %v", r.Node, r.StartsAt, current.Calendar)
 		}
 	}
-	if len(is.Reboots) != 2 {
-		t.Errorf("reboots: %v", is.Reboots)
+	if len(current.Reboots) != 2 {
+		t.Errorf("reboots: %v", current.Reboots)
 	}
 }
 
