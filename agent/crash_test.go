@@ -62,7 +62,7 @@ func faultAtEveryWrite(t *testing.T, faults []fault, adapt func(*scenario), host
 	api, config := crashCluster(t)
 	run := func(t *testing.T, name string, write int, f fault) []string {
 		t.Helper()
-		s := &scenario{t: t, api: api, config: config, name: name, write: write, fault: f}
+		s := &scenario{t: t, api: api, config: config, name: name, at: write, fault: f}
 		adapt(s)
 		return runScenario(s, hosts...)
 	}

@@ -355,17 +355,17 @@ func impurities(files *token.FileSet, parsed []*ast.File) []ast.Node {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Error: func(error) {}} // imports are unknown; the package's own names are not
 	pkg, _ := config.Check("pure", files, parsed, info)
-	ofPackage := func(at ast.Expr) bool {
+	ofPackage := func(expr ast.Expr) bool {
 		for {
-			switch inner := at.(type) {
+			switch inner := expr.(type) {
 			case *ast.IndexExpr:
-				at = inner.X
+				expr = inner.X
 			case *ast.SelectorExpr:
-				at = inner.X
+				expr = inner.X
 			case *ast.StarExpr:
-				at = inner.X
+				expr = inner.X
 			case *ast.ParenExpr:
-				at = inner.X
+				expr = inner.X
 			case *ast.Ident:
 				written, isVariable := info.Uses[inner].(*types.Var)
 				return isVariable && written.Parent() == pkg.Scope()
@@ -377,18 +377,18 @@ func impurities(files *token.FileSet, parsed []*ast.File) []ast.Node {
 	var found []ast.Node
 	for _, file := range parsed {
 		ast.Inspect(file, func(node ast.Node) bool {
-			is := false
+			matched := false
 			switch node := node.(type) {
 			case *ast.GoStmt, *ast.ChanType, *ast.SendStmt, *ast.SelectStmt:
-				is = true
+				matched = true
 			case *ast.UnaryExpr:
-				is = node.Op == token.ARROW || node.Op == token.AND && ofPackage(node.X)
+				matched = node.Op == token.ARROW || node.Op == token.AND && ofPackage(node.X)
 			case *ast.AssignStmt:
-				is = slices.ContainsFunc(node.Lhs, ofPackage)
+				matched = slices.ContainsFunc(node.Lhs, ofPackage)
 			case *ast.IncDecStmt:
-				is = ofPackage(node.X)
+				matched = ofPackage(node.X)
 			}
-			if is {
+			if matched {
 				found = append(found, node)
 			}
 			return true

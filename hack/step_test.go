@@ -26,8 +26,8 @@ func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
 			if err != nil || !strings.HasSuffix(got, "\n"+tc.want+"\n") {
 				t.Errorf("%v, got %q, want the end %q", err, got, tc.want)
 			}
-			if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+			if remaining, _ := filepath.Glob(filepath.Join(folder, "*")); len(remaining) > 0 {
+				t.Errorf("left behind: %v", remaining)
 			}
 		})
 	}

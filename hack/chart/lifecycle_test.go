@@ -115,8 +115,8 @@ func TestChart_InstallUpgradeUninstall(t *testing.T) {
 	if out := <-uninstalled; !strings.HasPrefix(out, "<nil>: ") {
 		t.Errorf("helm uninstall: %s", out)
 	}
-	left := kubectl("get", "-A", "-o=name", "deployments,daemonsets,poddisruptionbudgets,services,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,rebootpolicies,crd")
-	for line := range strings.Lines(left) {
+	remaining := kubectl("get", "-A", "-o=name", "deployments,daemonsets,poddisruptionbudgets,services,serviceaccounts,clusterroles,clusterrolebindings,roles,rolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings,rebootpolicies,crd")
+	for line := range strings.Lines(remaining) {
 		if strings.Contains(line, "reboot-operator") && strings.TrimSpace(line) != "customresourcedefinition.apiextensions.k8s.io/rebootpolicies.reboot-operator.io" {
 			t.Errorf("left over: %s", line)
 		}

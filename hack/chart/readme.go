@@ -57,10 +57,10 @@ func values(path string) ([]value, error) {
 // valuesOf returns the values of a section, which is a mapping without braces.
 func valuesOf(section *yaml.Node, prefix string) (all []value, err error) {
 	for i := 0; i < len(section.Content); i += 2 {
-		key, is := section.Content[i], section.Content[i+1]
+		key, content := section.Content[i], section.Content[i+1]
 		name := prefix + key.Value
-		if is.Kind == yaml.MappingNode && is.Style != yaml.FlowStyle {
-			inner, err := valuesOf(is, name+".")
+		if content.Kind == yaml.MappingNode && content.Style != yaml.FlowStyle {
+			inner, err := valuesOf(content, name+".")
 			if err != nil {
 				return nil, err
 			}
@@ -72,7 +72,7 @@ func valuesOf(section *yaml.Node, prefix string) (all []value, err error) {
 			return nil, fmt.Errorf("%s has no comment", name)
 		}
 		var of any
-		if err := is.Decode(&of); err != nil {
+		if err := content.Decode(&of); err != nil {
 			return nil, fmt.Errorf("reading the default of %s: %w", name, err)
 		}
 		fallback, err := json.Marshal(of)

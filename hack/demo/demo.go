@@ -109,8 +109,8 @@ func (d *demo) reboot(ctx context.Context) result {
 			return d.policy.Finished(ctx)
 		})
 	}
-	seen := d.fleet.Recorder.Read()
-	r.views, r.peak = seen.Views, seen.Peak
+	changes := d.fleet.Recorder.Read()
+	r.views, r.peak = changes.Views, changes.Peak
 	return r
 }
 

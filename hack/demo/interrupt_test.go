@@ -121,9 +121,9 @@ func expectNothingLeft(t *testing.T, pid int, children map[int]string) {
 		}
 	}
 	for _, dir := range []string{os.TempDir(), "/dev/shm"} {
-		left, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("reboot-operator.%d.*", pid)))
-		if err != nil || len(left) > 0 {
-			t.Errorf("files are left: %v %v", left, err)
+		remaining, err := filepath.Glob(filepath.Join(dir, fmt.Sprintf("reboot-operator.%d.*", pid)))
+		if err != nil || len(remaining) > 0 {
+			t.Errorf("files are left: %v %v", remaining, err)
 		}
 	}
 }

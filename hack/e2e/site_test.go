@@ -153,15 +153,15 @@ func (s *site) logf(format string, args ...any) {
 }
 
 // eventually waits until a condition holds and prints it. It gives up if a machine has failed.
-func (s *site) eventually(ctx context.Context, what string, holds func(Gomega)) {
+func (s *site) eventually(ctx context.Context, description string, holds func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		if err := s.rack.Err(); err != nil {
 			StopTrying("a machine has failed").Wrap(err).Now()
 		}
 		holds(g)
-	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), what)
-	s.logf("%s", what)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed(), description)
+	s.logf("%s", description)
 }
 
 // node returns a node, or an empty Node if it does not exist yet.

@@ -31,10 +31,10 @@ func witnessed(s *site) *witness {
 	ctx, cancel := context.WithCancel(context.Background())
 	DeferCleanup(cancel)
 	shop := []client.ListOption{client.InNamespace("shop")}
-	seen, err := feed.Watch(ctx, s, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}},
+	changes, err := feed.Watch(ctx, s, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}},
 		feed.Kind{List: &corev1.PodList{}, Options: shop}, feed.Kind{List: &policyv1.PodDisruptionBudgetList{}, Options: shop})
 	Expect(err).NotTo(HaveOccurred())
-	return &witness{site: s, nodes: &fleet.Recorder{Feed: seen}}
+	return &witness{site: s, nodes: &fleet.Recorder{Feed: changes}}
 }
 
 // testify checks what must have been true all the time: the judge finds nothing, at most one node
@@ -42,8 +42,8 @@ func witnessed(s *site) *witness {
 // reboot.
 func (w *witness) testify(ctx context.Context) {
 	GinkgoHelper()
-	seen := w.nodes.Read()
-	Expect(len(seen.Peak)).To(BeNumerically("<=", 1), "unavailable at once: %v", seen.Peak)
+	changes := w.nodes.Read()
+	Expect(len(changes.Peak)).To(BeNumerically("<=", 1), "unavailable at once: %v", changes.Peak)
 	j := judge.New(judge.Options{TrueClocks: true, Semaphore: true})
 	graceful, ended, revisions, budgets := map[string]bool{}, false, 0, 0
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -64,16 +64,16 @@ func (w *witness) testify(ctx context.Context) {
 	}
 	j.End(time.Now())
 	Expect(j.Violations()).To(BeEmpty())
-	for _, run := range seen.Runs {
+	for _, run := range changes.Runs {
 		Expect(graceful).To(HaveKeyWithValue(run.Node, true), "its kubelet has ended its pods before the machine went down")
 	}
 	// A single machine may have no such pods, if the previous reboot left all of them on other
 	// machines.
-	if ended || len(seen.Runs) >= len(w.site.rack.Machines) {
+	if ended || len(changes.Runs) >= len(w.site.rack.Machines) {
 		Expect(budgets).To(BeNumerically(">", 2), "evictions pass by the budgets")
 	}
 	w.site.logf("at most 1 node unavailable at any moment; the judge finds nothing in %d revisions, %d of budgets", revisions, budgets)
-	for _, run := range seen.Runs {
+	for _, run := range changes.Runs {
 		p := run.Phases()
 		w.site.logf("%s: drain %s, reboot %s, settle %s", run.Node, terminal.Seconds(p.Drain), terminal.Seconds(p.Reboot), terminal.Seconds(p.Settle))
 	}

@@ -71,8 +71,8 @@ func readAudit(r io.Reader, from, to time.Time) ([]Request, error) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
-		at := e.RequestReceivedTimestamp.Time
-		if isCounted(&e) && !at.Before(from) && at.Before(to) {
+		received := e.RequestReceivedTimestamp.Time
+		if isCounted(&e) && !received.Before(from) && received.Before(to) {
 			requests = append(requests, requestOf(&e))
 		}
 	}

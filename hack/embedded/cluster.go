@@ -162,16 +162,16 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 }
 
 // await polls, but fails at once if one of the cluster's programs has ended.
-func (c *Cluster) await(ctx context.Context, what string, ready func(context.Context) bool) error {
-	return Await(ctx, what, patience, c.Err, ready)
+func (c *Cluster) await(ctx context.Context, description string, ready func(context.Context) bool) error {
+	return Await(ctx, description, patience, c.Err, ready)
 }
 
 // Await polls until something is ready, within a limit, and fails at once if failed returns an
 // error.
-func Await(ctx context.Context, what string, limit time.Duration, failed func() error, ready func(context.Context) bool) error {
+func Await(ctx context.Context, description string, limit time.Duration, failed func() error, ready func(context.Context) bool) error {
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, limit, true, func(ctx context.Context) (bool, error) { return ready(ctx), failed() })
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, err)
+		return fmt.Errorf("waiting for %s: %w", description, err)
 	}
 	return nil
 }

@@ -18,12 +18,12 @@ import (
 // leavesNothing fails if child processes or data of etcd are left.
 func leavesNothing(t *testing.T) {
 	t.Helper()
-	if left, err := process.Children(os.Getpid()); err != nil || len(left) > 0 {
-		t.Errorf("processes are left: %v %v", left, err)
+	if remaining, err := process.Children(os.Getpid()); err != nil || len(remaining) > 0 {
+		t.Errorf("processes are left: %v %v", remaining, err)
 	}
-	left, err := filepath.Glob(filepath.Join("/dev/shm", fmt.Sprintf("reboot-operator.%d.*", os.Getpid())))
-	if err != nil || len(left) > 0 {
-		t.Errorf("data is left: %v %v", left, err)
+	remaining, err := filepath.Glob(filepath.Join("/dev/shm", fmt.Sprintf("reboot-operator.%d.*", os.Getpid())))
+	if err != nil || len(remaining) > 0 {
+		t.Errorf("data is left: %v %v", remaining, err)
 	}
 }
 

@@ -40,11 +40,11 @@ func (p *programs) start(all ...process.Program) error {
 
 // launch starts a program. The caller holds the lock.
 func (p *programs) launch(program process.Program) error {
-	is, err := p.Processes.Start(program)
+	running, err := p.Processes.Start(program)
 	if err != nil {
 		return err
 	}
-	p.running[program.Name], p.launched[program.Name] = is, program
+	p.running[program.Name], p.launched[program.Name] = running, program
 	return nil
 }
 
@@ -64,8 +64,8 @@ func (p *programs) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
-	for _, is := range p.running {
-		errs = append(errs, is.ExitError())
+	for _, running := range p.running {
+		errs = append(errs, running.ExitError())
 	}
 	return errors.Join(errs...)
 }
@@ -83,17 +83,17 @@ func (p *programs) Program(name string) *process.Process {
 func (p *programs) Kill(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if is := p.running[name]; is != nil {
+	if running := p.running[name]; running != nil {
 		delete(p.running, name)
-		is.Kill()
+		running.Kill()
 	}
 }
 
 // Signal sends a signal to one of the cluster's programs, such as SIGSTOP.
 func (p *programs) Signal(name string, signal os.Signal) error {
-	is := p.Program(name)
-	if is == nil {
+	running := p.Program(name)
+	if running == nil {
 		return fmt.Errorf("signalling %s: it does not run", name)
 	}
-	return is.Signal(signal)
+	return running.Signal(signal)
 }

@@ -127,7 +127,7 @@ func (r *Run) ExpectNow(want engine.Report) {
 
 // Until polls for a condition. If step is above zero, it advances the clock whenever the engine
 // waits for it.
-func (r *Run) Until(what string, condition func() bool, step time.Duration) {
+func (r *Run) Until(description string, condition func() bool, step time.Duration) {
 	r.t.Helper()
 	deadline := clock.RealClock{}.NewTimer(patience)
 	defer deadline.Stop()
@@ -140,7 +140,7 @@ func (r *Run) Until(what string, condition func() bool, step time.Duration) {
 		select {
 		case <-tick.C():
 		case <-deadline.C():
-			r.t.Fatalf("waited too long for %s", what)
+			r.t.Fatalf("waited too long for %s", description)
 		}
 	}
 }

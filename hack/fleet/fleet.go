@@ -101,14 +101,14 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 
 // Await waits up to two minutes until something is true. It gives up if a part of the fleet has
 // failed.
-func (f *Fleet) Await(ctx context.Context, what string, ready func() bool) error {
-	return embedded.Await(ctx, what, patience, f.Err, func(context.Context) bool { return ready() })
+func (f *Fleet) Await(ctx context.Context, description string, ready func() bool) error {
+	return embedded.Await(ctx, description, patience, f.Err, func(context.Context) bool { return ready() })
 }
 
 // all reports whether a condition holds for every node.
-func (f *Fleet) all(is func(timeline.View) bool) bool {
+func (f *Fleet) all(holds func(timeline.View) bool) bool {
 	views := f.Recorder.Read().Views
-	return len(views) == len(f.Hosts) && !slices.ContainsFunc(views, func(v timeline.View) bool { return !is(v) })
+	return len(views) == len(f.Hosts) && !slices.ContainsFunc(views, func(v timeline.View) bool { return !holds(v) })
 }
 
 // Stage stages an update on every machine.

@@ -106,16 +106,16 @@ func (s *hooked) reason(node string) string {
 
 // traces lists what hooks have left behind: labels and annotations of the node, and pods.
 func (s *hooked) traces(node string) string {
-	n, left := s.node(node), []string{}
+	n, remaining := s.node(node), []string{}
 	for _, key := range []string{v1alpha1.LabelBeforeReboot, v1alpha1.LabelAfterReboot, v1alpha1.AnnotationHooks, before, after, consent} {
 		if n.Labels[key]+n.Annotations[key] != "" {
-			left = append(left, key)
+			remaining = append(remaining, key)
 		}
 	}
 	if pods := s.where(); pods != "" {
-		left = append(left, pods)
+		remaining = append(remaining, pods)
 	}
-	return strings.Join(left, ", ")
+	return strings.Join(remaining, ", ")
 }
 
 // event reports whether the node has an event with the given reason and text.

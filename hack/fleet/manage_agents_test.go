@@ -107,18 +107,18 @@ func TestManageAgents_RolledInMidDrain_Behaviour64(t *testing.T) {
 
 	// The selector no longer selects a draining node, but its agent has to finish.
 	before = r.agents()
-	left := draining[0].Node
-	others := slices.DeleteFunc([]string{"node-1", "node-2", "node-3"}, func(name string) bool { return name == left })
+	node := draining[0].Node
+	others := slices.DeleteFunc([]string{"node-1", "node-2", "node-3"}, func(name string) bool { return name == node })
 	r.kubectl("delete", "rbp", "look")
 	r.kubectl("patch", "rbp", r.policy.Name, "--type=merge", "-p",
 		fmt.Sprintf(`{"spec":{"nodeSelector":{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"In","values":[%q,%q]}]}}}`, others[0], others[1]))
 	r.await("new agents once more", func() bool {
-		return strings.Contains(r.affinity(), `"metadata.name","operator":"In","values":["`+left+`"]`) && r.replaced(before, "ghcr.io/reboot-operator/agent:next")
+		return strings.Contains(r.affinity(), `"metadata.name","operator":"In","values":["`+node+`"]`) && r.replaced(before, "ghcr.io/reboot-operator/agent:next")
 	})
 	r.stillDraining(draining, begun)
 
 	r.finish()
-	r.await("the agent that nobody selects to go", func() bool { return r.agents()[left] == "" && len(r.agents()) == 2 })
+	r.await("the agent that nobody selects to go", func() bool { return r.agents()[node] == "" && len(r.agents()) == 2 })
 	r.kubectl("delete", "rbp", r.policy.Name)
 	r.await("all agents to go with the last policy", func() bool { return len(r.agents()) == 0 && len(r.fleet.Agents()) == 0 })
 	_, err := r.fleet.Cluster.Client().AppsV1().DaemonSets(namespace).Get(t.Context(), "reboot-operator-agent", metav1.GetOptions{})
@@ -172,19 +172,19 @@ func (r *rollout) finish() {
 	r.kubectl("delete", "poddisruptionbudget", "-n", "default", "shop")
 	r.awaitFinished()
 	expectRights(r.T, r.fleet)
-	seen := r.fleet.Recorder.Read()
-	for _, v := range seen.Views {
+	changes := r.fleet.Recorder.Read()
+	for _, v := range changes.Views {
 		if v.Reboots != 1 || v.Cordoned {
 			r.Errorf("%s was rebooted %d times and is cordoned: %t", v.Node, v.Reboots, v.Cordoned)
 		}
 	}
-	at := map[string]int{}
-	for _, c := range seen.Changes {
+	index := map[string]int{}
+	for _, c := range changes.Changes {
 		step := slices.Index(path, c.To)
-		if step < at[c.Node] {
+		if step < index[c.Node] {
 			r.Errorf("%s went from %s to %s: %s", c.Node, c.From, c.To, c.Why)
 		}
-		at[c.Node] = step
+		index[c.Node] = step
 	}
 }
 

@@ -118,11 +118,11 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	if err := f.Cluster.AwaitKinds(ctx); err != nil {
 		return err
 	}
-	seen, err := feed.Watch(ctx, f.Client, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
+	changes, err := feed.Watch(ctx, f.Client, feed.Kind{List: &corev1.NodeList{}}, feed.Kind{List: &v1alpha1.RebootPolicyList{}})
 	if err != nil {
 		return err
 	}
-	f.Recorder = &Recorder{Feed: seen}
+	f.Recorder = &Recorder{Feed: changes}
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
 }
 

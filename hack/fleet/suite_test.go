@@ -59,9 +59,9 @@ func (s *trial) must(err error) {
 	must(s.T, err)
 }
 
-func (s *trial) await(what string, done func() bool) {
+func (s *trial) await(description string, done func() bool) {
 	s.Helper()
-	s.must(s.fleet.Await(s.Context(), what, done))
+	s.must(s.fleet.Await(s.Context(), description, done))
 }
 
 func (s *trial) awaitFinished() {

@@ -149,11 +149,11 @@ func (l *Logind) called(method string, args ...any) {
 // SetInhibitors replaces the locks and signals the change as the real one does.
 func (l *Logind) SetInhibitors(inhibitors ...Inhibitor) {
 	l.set(func() { l.inhibitors = slices.Clone(inhibitors) })
-	what := make([]string, 0, len(inhibitors))
+	operations := make([]string, 0, len(inhibitors))
 	for _, i := range inhibitors {
-		what = append(what, i.What)
+		operations = append(operations, i.What)
 	}
-	changed := map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant(strings.Join(what, ":"))}
+	changed := map[string]dbus.Variant{"BlockInhibited": dbus.MakeVariant(strings.Join(operations, ":"))}
 	_ = l.EmitChanged(logindInterface, changed, []string{}) // A logind that is stopped notifies nobody.
 }
 
@@ -215,20 +215,20 @@ func (l *Logind) export(conn *dbus.Conn) error {
 // sessionsPath is the parent of the objects of sessions.
 const sessionsPath = logindPath + "/session"
 
-// listed is a session in the answer of ListSessions.
-type listed struct {
+// sessionEntry is a session in the answer of ListSessions.
+type sessionEntry struct {
 	ID         string
 	UID        uint32
 	User, Seat string
 	Path       dbus.ObjectPath
 }
 
-func (l *Logind) listSessions() ([]listed, *dbus.Error) {
+func (l *Logind) listSessions() ([]sessionEntry, *dbus.Error) {
 	l.called("ListSessions")
 	known := read(&l.guarded, func() []Session { return l.sessions })
-	sessions := make([]listed, 0, len(known))
+	sessions := make([]sessionEntry, 0, len(known))
 	for _, s := range known {
-		sessions = append(sessions, listed{ID: s.ID, User: s.User, Path: sessionsPath + dbus.ObjectPath("/"+s.ID)})
+		sessions = append(sessions, sessionEntry{ID: s.ID, User: s.User, Path: sessionsPath + dbus.ObjectPath("/"+s.ID)})
 	}
 	return sessions, nil
 }

@@ -42,31 +42,31 @@ func shown(revision int64, b *policyv1.PodDisruptionBudget) string {
 func (b *budget) pod(name string, r Change) (broken string) {
 	uid := string(r.Pod.UID)
 	_, was := b.available[uid]
-	is := !r.Gone && IsAvailable(r.Pod)
+	current := !r.Gone && IsAvailable(r.Pod)
 	switch {
-	case !is:
+	case !current:
 		delete(b.available, uid)
 	case !was:
 		b.available[uid] = r.At
 	}
 	b.complete = b.complete || len(b.available) >= b.minAvailable
-	what := ""
+	description := ""
 	switch {
-	case is && !was:
+	case current && !was:
 		b.involuntary = max(0, b.involuntary-1)
-	case was == is:
+	case was == current:
 	case r.By == Machine:
 		b.involuntary++
 	case !b.leave[r.Pod.Name]:
-		what = "without its leave"
+		description = "without its leave"
 	case b.complete && len(b.available)+b.involuntary < b.minAvailable:
-		what = "and leaves too few"
+		description = "and leaves too few"
 	}
-	if what == "" {
+	if description == "" {
 		return ""
 	}
 	return fmt.Sprintf("pod %s of budget %s goes %s: %d are available, %d went with their machines, %d must be; the budget's last revisions:\n      %s",
-		r.Pod.Name, name, what, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
+		r.Pod.Name, name, description, len(b.available), b.involuntary, b.minAvailable, strings.Join(b.history, "\n      "))
 }
 
 // cameBack is the time before the point of no return within which a pod may have come back to its

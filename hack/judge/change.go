@@ -48,8 +48,8 @@ type Change struct {
 }
 
 // ChangeOf returns the change for a revision of a Node, a policy, a pod or a PodDisruptionBudget.
-func ChangeOf(object metav1.Object, at time.Time, gone bool) Change {
-	r := Change{At: at, Name: object.GetName(), Gone: gone}
+func ChangeOf(object metav1.Object, t time.Time, gone bool) Change {
+	r := Change{At: t, Name: object.GetName(), Gone: gone}
 	switch object := object.(type) {
 	case *corev1.Node:
 		r.Node = object

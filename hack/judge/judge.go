@@ -188,12 +188,12 @@ func (j *Judge) takePod(r Change) {
 }
 
 // End checks the final state. left describes what the feed found unfinished.
-func (j *Judge) End(at time.Time, left ...string) {
-	j.now = Change{At: at}
-	for _, what := range left {
-		j.report(Convergence, "%s", what)
+func (j *Judge) End(t time.Time, remaining ...string) {
+	j.now = Change{At: t}
+	for _, description := range remaining {
+		j.report(Convergence, "%s", description)
 	}
-	j.found = append(j.found, j.LeftBehind(at)...)
+	j.found = append(j.found, j.LeftBehind(t)...)
 	for _, name := range slices.Sorted(maps.Keys(j.staged)) {
 		j.report(Need, "%s still needs its reboot", name)
 	}
@@ -211,10 +211,10 @@ func (j *Judge) End(at time.Time, left ...string) {
 
 // LeftBehind returns what must not exist once everything is at rest: cordons other than an
 // administrator's, the operator's taint, attempts, and ledger entries.
-func (j *Judge) LeftBehind(at time.Time) []Violation {
+func (j *Judge) LeftBehind(t time.Time) []Violation {
 	var found []Violation
 	add := func(format string, args ...any) {
-		found = append(found, Violation{At: at, Rule: Rest, How: fmt.Sprintf(format, args...)})
+		found = append(found, Violation{At: t, Rule: Rest, How: fmt.Sprintf(format, args...)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.nodes)) {
 		n := j.nodes[name]
@@ -224,8 +224,8 @@ func (j *Judge) LeftBehind(at time.Time) []Violation {
 		if n.last.Spec.Unschedulable && !n.cordoned {
 			add("node %s is left cordoned", name)
 		}
-		for _, what := range Unfinished(n.last) {
-			add("node %s %s", name, what)
+		for _, description := range Unfinished(n.last) {
+			add("node %s %s", name, description)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(j.policies)) {

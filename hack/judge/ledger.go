@@ -27,9 +27,9 @@ type trackedEntry struct {
 // releases checks entries that left a ledger, and records those that an administrator removed.
 func (j *Judge) releases(r Change, p *policy, before []v1alpha1.LedgerEntry) {
 	for _, e := range before {
-		there := p.last != nil && slices.ContainsFunc(p.last.Status.Grants, func(is v1alpha1.LedgerEntry) bool { return is.Node == e.Node && is.Seq == e.Seq })
+		ok := p.last != nil && slices.ContainsFunc(p.last.Status.Grants, func(current v1alpha1.LedgerEntry) bool { return current.Node == e.Node && current.Seq == e.Seq })
 		switch n := j.nodes[e.Node]; {
-		case there:
+		case ok:
 		case r.By == Admin:
 			p.entries[key(e.Node, e.Seq)].taken = true
 		case n != nil && n.last != nil && n.now.disrupts && n.now.seq == e.Seq && n.by == r.Name:
@@ -98,8 +98,8 @@ func (j *Judge) stray(r Change, p *policy, spec *v1alpha1.RebootPolicySpec, e v1
 			continue
 		}
 		known := r.At.Sub(n.labelled) >= j.ago(stale) && r.At.Sub(granted.labelled) >= j.ago(stale)
-		seen := p.entries[key(other.Node, other.Seq)]
-		overran := seen != nil && r.At.Sub(seen.at) >= soonestOverrun(spec)
+		earlier := p.entries[key(other.Node, other.Seq)]
+		overran := earlier != nil && r.At.Sub(earlier.at) >= soonestOverrun(spec)
 		if known && !overran && n.last.Labels[topology] != granted.last.Labels[topology] {
 			return other.Node
 		}
@@ -191,29 +191,29 @@ func (j *Judge) lately(r Change, name string) []*v1alpha1.RebootPolicy {
 // inTime checks a new grant at the time in its entry, by the clock of the granting manager. At
 // least one of the revisions on which it may be based must allow it.
 func (j *Judge) inTime(r Change, from []*v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) {
-	what := "by a policy that is not there"
+	description := "by a policy that is not there"
 	for _, p := range from {
-		if what = j.forbids(r, p, e); what == "" {
+		if description = j.forbids(r, p, e); description == "" {
 			break
 		}
 	}
-	if at := e.At.Time; what == "" && j.options.TrueClocks && (at.After(r.At) || r.At.Sub(at) > j.ago(Slack)) {
-		what = "and wrote it at another time"
+	if t := e.At.Time; description == "" && j.options.TrueClocks && (t.After(r.At) || r.At.Sub(t) > j.ago(Slack)) {
+		description = "and wrote it at another time"
 	}
-	if what != "" {
-		j.report(Window, "policy %s grants %s at %s, %s", cmp.Or(e.Policy, r.Name), key(e.Node, e.Seq), e.At.UTC().Format(time.RFC3339), what)
+	if description != "" {
+		j.report(Window, "policy %s grants %s at %s, %s", cmp.Or(e.Policy, r.Name), key(e.Node, e.Seq), e.At.UTC().Format(time.RFC3339), description)
 	}
 }
 
 // forbids returns the reason a policy does not allow a new grant, or "" if it does.
 func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.LedgerEntry) string {
-	at, spec := e.At.Time, &from.Spec
+	t, spec := e.At.Time, &from.Spec
 	switch {
 	case from.DeletionTimestamp != nil:
 		return "while it is being deleted"
 	case spec.ModeOrDefault() == v1alpha1.ModeDryRun:
 		return "in mode DryRun"
-	case spec.Pause != nil && (spec.Pause.Until == nil || at.Before(spec.Pause.Until.Time)) && !ignores(spec, v1alpha1.UrgentIgnoresPause, at):
+	case spec.Pause != nil && (spec.Pause.Until == nil || t.Before(spec.Pause.Until.Time)) && !ignores(spec, v1alpha1.UrgentIgnoresPause, t):
 		return "in a pause"
 	case !j.isOpen(r, spec, e):
 		return "outside of its windows"
@@ -226,8 +226,8 @@ func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 // isOpen reports whether an entry was made inside a window and outside of blackouts, unless urgency
 // lets its node ignore them.
 func (j *Judge) isOpen(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry) bool {
-	at, windows, blackouts := e.At.Time, spec.Windows, spec.Blackouts
-	if oracle.Open(windows, blackouts, at) {
+	t, windows, blackouts := e.At.Time, spec.Windows, spec.Blackouts
+	if oracle.Open(windows, blackouts, t) {
 		return true
 	}
 	if j.ignored(r, spec, e, v1alpha1.UrgentIgnoresWindows) {
@@ -236,20 +236,22 @@ func (j *Judge) isOpen(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.Led
 	if j.ignored(r, spec, e, v1alpha1.UrgentIgnoresBlackouts) {
 		blackouts = nil
 	}
-	return oracle.Open(windows, blackouts, at)
+	return oracle.Open(windows, blackouts, t)
 }
 
 // ignores reports whether spec.urgent.all ignores something at a time.
-func ignores(spec *v1alpha1.RebootPolicySpec, what v1alpha1.UrgentIgnore, at time.Time) bool {
-	return spec.Urgent != nil && spec.Urgent.All != nil && at.Before(spec.Urgent.All.Until.Time) && slices.Contains(spec.Urgent.All.Ignore, what)
+func ignores(spec *v1alpha1.RebootPolicySpec, description v1alpha1.UrgentIgnore, t time.Time) bool {
+	return spec.Urgent != nil && spec.Urgent.All != nil && t.Before(spec.Urgent.All.Until.Time) && slices.Contains(spec.Urgent.All.Ignore, description)
 }
 
 // ignored reports whether an entry may ignore windows or blackouts, because of spec.urgent.all, an
 // urgent request or a passed deadline.
-func (j *Judge) ignored(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry, what v1alpha1.UrgentIgnore) bool {
-	listed := func(nodes *v1alpha1.UrgentNodes) bool { return nodes != nil && slices.Contains(nodes.Ignore, what) }
-	return ignores(spec, what, e.At.Time) || spec.Urgent != nil &&
-		(listed(spec.Urgent.Requested) && j.isUrgent(r, e) || listed(spec.Urgent.Overdue) && j.isOverdue(r, spec, e))
+func (j *Judge) ignored(r Change, spec *v1alpha1.RebootPolicySpec, e v1alpha1.LedgerEntry, description v1alpha1.UrgentIgnore) bool {
+	found := func(nodes *v1alpha1.UrgentNodes) bool {
+		return nodes != nil && slices.Contains(nodes.Ignore, description)
+	}
+	return ignores(spec, description, e.At.Time) || spec.Urgent != nil &&
+		(found(spec.Urgent.Requested) && j.isUrgent(r, e) || found(spec.Urgent.Overdue) && j.isOverdue(r, spec, e))
 }
 
 // isUrgent reports whether the node of an entry has an urgent request, or had one a moment ago.

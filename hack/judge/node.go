@@ -56,7 +56,7 @@ type needs struct {
 
 // take takes in the current state of the node. After a reboot that did not end the need, the need
 // counts from that reboot.
-func (n *needs) take(node *corev1.Node, at time.Time) {
+func (n *needs) take(node *corev1.Node, t time.Time) {
 	var since time.Time
 	if c := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootRequired); c.Status == corev1.ConditionTrue {
 		since = c.LastTransitionTime.Time
@@ -66,7 +66,7 @@ func (n *needs) take(node *corev1.Node, at time.Time) {
 		since = grant.At.Time
 	}
 	if !since.Equal(n.since) {
-		n.since, n.before, n.changed = since, n.since, at
+		n.since, n.before, n.changed = since, n.since, t
 	}
 }
 
@@ -84,9 +84,9 @@ func isDown(n *corev1.Node) bool {
 	return v1alpha1.NodeCondition(n.Status.Conditions, corev1.NodeReady).Status != corev1.ConditionTrue || n.Spec.Unschedulable || n.DeletionTimestamp != nil
 }
 
-func (n *node) turn(down bool, at time.Time) {
+func (n *node) turn(down bool, t time.Time) {
 	if n.down != down {
-		n.down, n.turned = down, at
+		n.down, n.turned = down, t
 	}
 }
 
@@ -199,11 +199,11 @@ func (j *Judge) takeNode(r Change) {
 // cordon tracks whether the present cordon is an administrator's.
 func (j *Judge) cordon(r Change, n *node, before *corev1.Node) {
 	was := before != nil && before.Spec.Unschedulable
-	switch is := r.Node.Spec.Unschedulable; {
-	case is == was:
+	switch current := r.Node.Spec.Unschedulable; {
+	case current == was:
 	case r.By == Admin:
-		n.cordoned = is
-	case is:
+		n.cordoned = current
+	case current:
 		n.cordoned = false
 	case n.cordoned:
 		j.report(Ownership, "%s uncordons node %s, which an administrator has cordoned", r.By, r.Name)
@@ -213,25 +213,25 @@ func (j *Judge) cordon(r Change, n *node, before *corev1.Node) {
 
 // follow tracks the attempts of a node, and checks each one that begins.
 func (j *Judge) follow(r Change, n *node) {
-	was, is := n.now, attemptOf(r.Node)
-	n.now = is
+	was, current := n.now, attemptOf(r.Node)
+	n.now = current
 	switch {
-	case is.committed:
-		j.committed[is.boot] = time.Time{}
+	case current.committed:
+		j.committed[current.boot] = time.Time{}
 	default:
-		delete(j.committed, is.boot)
+		delete(j.committed, current.boot)
 	}
-	if is.committed && (!was.committed || was.seq != is.seq) {
+	if current.committed && (!was.committed || was.seq != current.seq) {
 		n.committed = r.At
 	}
-	if was.disrupts && was.seq == is.seq && is.superseded && !was.superseded {
-		j.report(Ledger, "node %s is granted another reboot in the middle of number %d", r.Name, is.seq)
+	if was.disrupts && was.seq == current.seq && current.superseded && !was.superseded {
+		j.report(Ledger, "node %s is granted another reboot in the middle of number %d", r.Name, current.seq)
 	}
-	if was.disrupts && is.disrupts && was.seq == is.seq {
+	if was.disrupts && current.disrupts && was.seq == current.seq {
 		return
 	}
 	j.ends(r.Name, n, was.seq)
-	if is.disrupts {
+	if current.disrupts {
 		j.begins(r, n)
 	}
 }

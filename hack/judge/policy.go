@@ -141,17 +141,17 @@ func (j *Judge) relimit() {
 		}
 	}
 	for name, p := range j.policies {
-		is, own := limit{index: j.index, at: j.now.At}, limit{index: j.index, at: j.now.At, most: math.MaxInt}
+		current, own := limit{index: j.index, at: j.now.At}, limit{index: j.index, at: j.now.At, most: math.MaxInt}
 		if p.last != nil {
-			is.most, is.counted = allows(p.last.Spec.MaxUnavailableOrDefault(), governed[name])
+			current.most, current.counted = allows(p.last.Spec.MaxUnavailableOrDefault(), governed[name])
 			if limit := p.last.Spec.OwnLimit(); limit != nil {
 				own.most, own.counted = allows(*limit, j.governed[name])
 			}
 		}
 		p.own = appendChanged(p.own, own)
 		before := len(p.limits)
-		if p.limits = appendChanged(p.limits, is); len(p.limits) > before && j.options.Semaphore {
-			p.grants.limit(is.most, j.index)
+		if p.limits = appendChanged(p.limits, current); len(p.limits) > before && j.options.Semaphore {
+			p.grants.limit(current.most, j.index)
 		}
 	}
 }
@@ -179,12 +179,12 @@ func allows(allowed intstr.IntOrString, selected int) (most int, counted bool) {
 
 // highest returns the highest limit in force since a record. For percentages it looks back a while
 // further.
-func highest(limits []limit, index int64, at time.Time, ago time.Duration) int {
+func highest(limits []limit, index int64, t time.Time, ago time.Duration) int {
 	most := 0
 	for i, l := range limits {
 		if i+1 < len(limits) {
 			next := limits[i+1]
-			if over := next.index <= index; over && (!l.counted || !next.at.After(at.Add(-ago))) {
+			if over := next.index <= index; over && (!l.counted || !next.at.After(t.Add(-ago))) {
 				continue
 			}
 		}

@@ -75,11 +75,11 @@ func (s *semaphore) limit(most int, index int64) {
 
 // ledger tracks the entries. A nil policy means that it is gone together with its ledger.
 func (s *semaphore) ledger(p *v1alpha1.RebootPolicy, index int64) {
-	there := map[string]bool{}
+	ok := map[string]bool{}
 	if p != nil {
 		for _, e := range p.Status.Grants {
 			who := key(e.Node, e.Seq)
-			there[who] = true
+			ok[who] = true
 			k := s.get(who)
 			k.released = 0
 			if k.granted == 0 {
@@ -88,7 +88,7 @@ func (s *semaphore) ledger(p *v1alpha1.RebootPolicy, index int64) {
 		}
 	}
 	for who, k := range s.holds {
-		if !there[who] && k.granted > 0 && k.released == 0 {
+		if !ok[who] && k.granted > 0 && k.released == 0 {
 			k.released = index
 		}
 	}

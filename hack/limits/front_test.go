@@ -78,7 +78,7 @@ func kubeconfig(t *testing.T, server string) string {
 }
 
 // mute accepts connections and answers nothing. connected is closed with the first one.
-func mute(t *testing.T, network, address string) (at string, connected <-chan struct{}) {
+func mute(t *testing.T, network, address string) (url string, connected <-chan struct{}) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
 	must(t, err)

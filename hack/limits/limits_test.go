@@ -90,17 +90,17 @@ func create(t *testing.T, o client.Object) {
 }
 
 // until polls a condition for up to half a minute.
-func until(t *testing.T, what string, is func() bool) {
+func until(t *testing.T, description string, holds func() bool) {
 	t.Helper()
-	untilWithin(t, 30*time.Second, what, is)
+	untilWithin(t, 30*time.Second, description, holds)
 }
 
 // untilWithin polls a condition for up to the given time.
-func untilWithin(t *testing.T, limit time.Duration, what string, is func() bool) {
+func untilWithin(t *testing.T, limit time.Duration, description string, holds func() bool) {
 	t.Helper()
-	come := func(context.Context) (bool, error) { return is(), nil }
+	come := func(context.Context) (bool, error) { return holds(), nil }
 	if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, limit, true, come); err != nil {
-		t.Fatalf("waiting for %s: %v", what, err)
+		t.Fatalf("waiting for %s: %v", description, err)
 	}
 }
 

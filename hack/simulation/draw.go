@@ -133,8 +133,8 @@ type drawing struct {
 func drawFaults(d *process.Random, s *Script) []Fault {
 	drawn, nodes, policies := drawing{random: d, within: s.Faulty}, len(s.Nodes), len(s.Policies)
 	for i := range s.Nodes {
-		for at := d.Between(0, 3*day); at < s.Faulty; at += d.Between(2*day, 10*day) {
-			drawn.add(Fault{At: at, What: StageUpdate, Target: i})
+		for t := d.Between(0, 3*day); t < s.Faulty; t += d.Between(2*day, 10*day) {
+			drawn.add(Fault{At: t, What: StageUpdate, Target: i})
 		}
 	}
 	drawn.some(CordonNode, 0.3, nodes, 0, 0)
@@ -193,19 +193,19 @@ func (all *drawing) ofNeighbours(times float64, nodes int) {
 func (all *drawing) add(d ...Fault) { all.all = append(all.all, d...) }
 
 // some draws faults of one kind, at a rate per day.
-func (all *drawing) some(what What, perDay float64, targets int, least, most time.Duration) {
+func (all *drawing) some(kind What, perDay float64, targets int, least, most time.Duration) {
 	d := all.random
 	for range all.times(perDay) {
-		all.add(Fault{At: d.Between(0, all.within), What: what, Target: d.Below(targets), For: d.Between(least, most), Number: 1 + d.Below(5)})
+		all.add(Fault{At: d.Between(0, all.within), What: kind, Target: d.Below(targets), For: d.Between(least, most), Number: 1 + d.Below(5)})
 	}
 }
 
 // pairs draws faults that are undone within a day.
-func (all *drawing) pairs(what, undo What, perDay float64, targets int) {
+func (all *drawing) pairs(kind, undo What, perDay float64, targets int) {
 	d := all.random
 	for range all.times(perDay) {
-		at, target := d.Between(0, all.within), d.Below(targets)
-		all.add(Fault{At: at, What: what, Target: target}, Fault{At: at + d.Between(time.Minute, day), What: undo, Target: target})
+		t, target := d.Between(0, all.within), d.Below(targets)
+		all.add(Fault{At: t, What: kind, Target: target}, Fault{At: t + d.Between(time.Minute, day), What: undo, Target: target})
 	}
 }
 

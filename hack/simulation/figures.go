@@ -26,8 +26,8 @@ func (f *Figures) Add(s Script, r Result) {
 	if f.Counts == nil {
 		f.Counts = map[string]int{}
 	}
-	for what, n := range r.Faults {
-		f.Counts[what] += n
+	for kind, n := range r.Faults {
+		f.Counts[kind] += n
 	}
 }
 
@@ -41,10 +41,10 @@ func (f *Figures) String() string {
 	kinds := slices.SortedFunc(maps.Keys(f.Counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.Counts[b], f.Counts[a]), cmp.Compare(a, b))
 	})
-	for _, what := range kinds {
-		if what != requests {
-			faults += f.Counts[what]
-			times = append(times, []string{what, strconv.Itoa(f.Counts[what])})
+	for _, kind := range kinds {
+		if kind != requests {
+			faults += f.Counts[kind]
+			times = append(times, []string{kind, strconv.Itoa(f.Counts[kind])})
 		}
 	}
 	weeks, minutes := fmt.Sprintf("%.0f weeks", f.Lasted.Hours()/week.Hours()), fmt.Sprintf("%.0f min", f.CPU.Minutes())

@@ -123,8 +123,8 @@ func (i injector) cordon(h *host, on bool) bool {
 func (i injector) relabel(h *host, d Fault) bool {
 	pools := i.script.Pools
 	return apiserver.Change(i.store, h.name, judge.Admin, func(node *corev1.Node) {
-		at := slices.Index(pools, node.Labels[labelPool])
-		metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, pools[(at+d.Number)%len(pools)])
+		index := slices.Index(pools, node.Labels[labelPool])
+		metav1.SetMetaDataLabel(&node.ObjectMeta, labelPool, pools[(index+d.Number)%len(pools)])
 	})
 }
 
@@ -184,8 +184,8 @@ const recordonLook = 2 * time.Minute
 // recordon takes over the agent's cordon of a node if one appears within a day.
 func (i injector) recordon(h *host, d Fault) bool {
 	cordoned := i.await(recordonLook, day, func() bool {
-		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
-		return there && cordonedBy(node, v1alpha1.FieldOwnerAgent)
+		node, ok := apiserver.Read[*corev1.Node](i.store, h.name)
+		return ok && cordonedBy(node, v1alpha1.FieldOwnerAgent)
 	})
 	if !cordoned || !i.cordon(h, false) { // the operator may be faster
 		return false
@@ -256,8 +256,8 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 // deleteBusy deletes a Node while its agent is at work.
 func (i injector) deleteBusy(h *host, d Fault) bool {
 	return i.await(busyLook, busyWithin, func() bool {
-		node, there := apiserver.Read[*corev1.Node](i.store, h.name)
-		return there && judge.Outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != ""
+		node, ok := apiserver.Read[*corev1.Node](i.store, h.name)
+		return ok && judge.Outstanding(node) && node.Annotations[v1alpha1.AnnotationProgress] != ""
 	}) && process.Wait(i.ctx, h.random.Between(0, 2*busyLook)) && i.deleteNode(h, d)
 }
 
@@ -265,8 +265,8 @@ func (i injector) deleteBusy(h *host, d Fault) bool {
 // has.
 func (i injector) granted(as *v1alpha1.RebootPolicy, after time.Duration) bool {
 	return i.await(busyLook, busyWithin, func() bool {
-		policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name)
-		return there && len(policy.Status.Grants) > 0
+		policy, ok := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name)
+		return ok && len(policy.Status.Grants) > 0
 	}) && process.Wait(i.ctx, after)
 }
 
@@ -278,8 +278,8 @@ func (i injector) deletePolicy(as *v1alpha1.RebootPolicy, d Fault) bool {
 	}
 	i.Go(func() {
 		for wait := d.For; process.Wait(i.ctx, wait); wait = time.Minute {
-			switch policy, there := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name); {
-			case !there:
+			switch policy, ok := apiserver.Read[*v1alpha1.RebootPolicy](i.store, as.Name); {
+			case !ok:
 				i.makePolicy(as)
 				return
 			case policy.DeletionTimestamp == nil:

@@ -94,10 +94,10 @@ func (i injector) closeBudget(h *host, d Fault) bool {
 // untilCoped returns a function that reports whether the Node still exists and so still returns
 // false for it.
 func (i injector) untilCoped(h *host, so func(*corev1.Node) bool) func() bool {
-	node, there := apiserver.Read[*corev1.Node](i.store, h.name)
+	node, ok := apiserver.Read[*corev1.Node](i.store, h.name)
 	return func() bool {
 		now, still := apiserver.Read[*corev1.Node](i.store, h.name)
-		return there && still && now.UID == node.UID && !so(now)
+		return ok && still && now.UID == node.UID && !so(now)
 	}
 }
 
@@ -109,15 +109,15 @@ func (i injector) cope(h *host, so func(*corev1.Node) bool) {
 
 // isIdle reports whether the host is up and its Node is not in an attempt.
 func (i injector) isIdle(h *host) bool {
-	node, there := apiserver.Read[*corev1.Node](i.store, h.name)
-	return there && h.IsUp() && !judge.Outstanding(node) && len(judge.Unfinished(node)) == 0
+	node, ok := apiserver.Read[*corev1.Node](i.store, h.name)
+	return ok && h.IsUp() && !judge.Outstanding(node) && len(judge.Unfinished(node)) == 0
 }
 
 // restore starts a machine from a snapshot of the boot before its last reboot, so that the progress
 // on its Node names the boot ID of the machine again.
 func (i injector) restore(h *host, _ Fault) bool {
-	node, there := apiserver.Read[*corev1.Node](i.store, h.name)
-	if !there || !i.isIdle(h) {
+	node, ok := apiserver.Read[*corev1.Node](i.store, h.name)
+	if !ok || !i.isIdle(h) {
 		return false
 	}
 	progress, err := protocol.ParseProgress(node.Annotations)
@@ -195,7 +195,7 @@ func (i injector) stripGrants(h *host, d Fault) bool {
 		withdrawn, granted := false, true
 		for passed := time.Duration(0); !withdrawn && (granted || passed < d.For); passed += copeLook {
 			withdrawn, granted = i.ledgersHave(h.name)
-			if _, there := apiserver.Read[*corev1.Node](i.store, h.name); !there || !process.Wait(i.ctx, time.Minute) {
+			if _, ok := apiserver.Read[*corev1.Node](i.store, h.name); !ok || !process.Wait(i.ctx, time.Minute) {
 				return
 			}
 		}
@@ -206,11 +206,11 @@ func (i injector) stripGrants(h *host, d Fault) bool {
 // ledgersHave reports whether the ledgers have a withdrawn entry of a Node, and whether they have an
 // entry that the Node does not show.
 func (i injector) ledgersHave(name string) (withdrawn, granted bool) {
-	node, there := apiserver.Read[*corev1.Node](i.store, name)
+	node, ok := apiserver.Read[*corev1.Node](i.store, name)
 	for _, policy := range apiserver.ReadAll[*v1alpha1.RebootPolicy](i.store) {
 		for _, e := range policy.Status.Grants {
 			if e.Node == name {
-				withdrawn, granted = withdrawn || e.WithdrawnAt != nil, granted || there && !judge.Outstanding(node)
+				withdrawn, granted = withdrawn || e.WithdrawnAt != nil, granted || ok && !judge.Outstanding(node)
 			}
 		}
 	}

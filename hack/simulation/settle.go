@@ -23,7 +23,7 @@ const (
 
 // settle ends the faults, waits until all is well and stays so, and returns what is not well in the
 // end.
-func (w *World) settle() (left []string) {
+func (w *World) settle() (remaining []string) {
 	w.calm.Store(true)
 	for i := range w.script.Policies {
 		strikes[ResumePolicy](injector{w}, Fault{Target: i})
@@ -40,13 +40,13 @@ func (w *World) settle() (left []string) {
 		if !process.Wait(w.ctx, look) {
 			break
 		}
-		if left = w.left(); len(left) > 0 {
+		if remaining = w.left(); len(remaining) > 0 {
 			well = 0
 			continue
 		}
 		well += look
 	}
-	return left
+	return remaining
 }
 
 // release undoes what an administrator did to a node. Cordoned nodes use up the limit.
@@ -58,29 +58,29 @@ func release(node *corev1.Node) {
 }
 
 // left lists what is not well.
-func (w *World) left() (left []string) {
-	add := func(format string, args ...any) { left = append(left, fmt.Sprintf(format, args...)) }
+func (w *World) left() (remaining []string) {
+	add := func(format string, args ...any) { remaining = append(remaining, fmt.Sprintf(format, args...)) }
 	for _, h := range w.hosts {
-		if _, there := apiserver.Read[*corev1.Node](w.store, h.name); !there && !h.IsScrapped() {
+		if _, count := apiserver.Read[*corev1.Node](w.store, h.name); !count && !h.IsScrapped() {
 			add("host %s has no Node", h.name)
 		}
-		if what := h.Unfinished(); what != "" {
-			add("host %s %s", h.name, what)
+		if problem := h.Unfinished(); problem != "" {
+			add("host %s %s", h.name, problem)
 		}
 	}
 	for _, node := range apiserver.ReadAll[*corev1.Node](w.store) {
-		for _, what := range judge.Unsettled(node) {
-			add("node %s %s", node.Name, what)
+		for _, problem := range judge.Unsettled(node) {
+			add("node %s %s", node.Name, problem)
 		}
 	}
 	policies := apiserver.ReadAll[*v1alpha1.RebootPolicy](w.store)
-	if there, want := len(policies), len(w.script.Policies); there != want {
-		add("there are %d policies of %d", there, want)
+	if count, want := len(policies), len(w.script.Policies); count != want {
+		add("there are %d policies of %d", count, want)
 	}
 	for _, policy := range policies {
-		for _, what := range judge.UnsettledPolicy(policy) {
-			add("policy %s %s", policy.Name, what)
+		for _, problem := range judge.UnsettledPolicy(policy) {
+			add("policy %s %s", policy.Name, problem)
 		}
 	}
-	return left
+	return remaining
 }

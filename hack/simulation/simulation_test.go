@@ -53,8 +53,8 @@ func TestSimulation(t *testing.T) {
 	floor := testenv.Number("SEEDS_AT_LEAST", 0)
 	switch lacks := s.figures.lacks(floor, 1); {
 	case floor > 0:
-		for _, what := range s.figures.lacks(floor, often) {
-			t.Error(what)
+		for _, kind := range s.figures.lacks(floor, often) {
+			t.Error(kind)
 		}
 	case s.figures.Seeds >= fewest && len(lacks) > len(faults)+len(kinds)-mostKinds:
 		t.Errorf("fewer than %d kinds of faults: %q", mostKinds, lacks)

@@ -10,16 +10,16 @@ import (
 
 // line formats a record as one line.
 func line(r judge.Change) string {
-	at := r.At.UTC().Format("2006-01-02 15:04:05.000")
+	stamp := r.At.UTC().Format("2006-01-02 15:04:05.000")
 	switch {
 	case r.Host != "":
-		return fmt.Sprintf("%s host %s %s", at, r.Name, r.Host)
+		return fmt.Sprintf("%s host %s %s", stamp, r.Name, r.Host)
 	case r.Gone:
-		return fmt.Sprintf("%s %s is deleted by %s", at, r.Name, r.By)
+		return fmt.Sprintf("%s %s is deleted by %s", stamp, r.Name, r.By)
 	case r.Policy != nil:
-		return fmt.Sprintf("%s policy %s by %s: %s", at, r.Name, r.By, ledger(r.Policy))
+		return fmt.Sprintf("%s policy %s by %s: %s", stamp, r.Name, r.By, ledger(r.Policy))
 	}
-	return fmt.Sprintf("%s node %s by %s: %s", at, r.Name, r.By, node(r))
+	return fmt.Sprintf("%s node %s by %s: %s", stamp, r.Name, r.By, node(r))
 }
 
 func ledger(p *v1alpha1.RebootPolicy) string {
@@ -38,7 +38,7 @@ func node(r judge.Change) string {
 		fmt.Fprintf(&text, " %s=%s(%s)", c.Type, c.Status, c.Reason)
 	}
 	for _, record := range []string{v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress} {
-		if value, there := r.Node.Annotations[record]; there {
+		if value, ok := r.Node.Annotations[record]; ok {
 			fmt.Fprintf(&text, " %s %s", record, value)
 		}
 	}

@@ -79,9 +79,9 @@ func Run(ctx context.Context, script Script, folder string, record func(judge.Ch
 	began := time.Now()
 	w.begin()
 	injector{w}.perform()
-	left := w.settle()
+	remaining := w.settle()
 	w.judging.Lock()
-	w.judge.End(time.Now(), left...)
+	w.judge.End(time.Now(), remaining...)
 	w.judging.Unlock()
 	result := Result{
 		Violations: w.judge.Violations(), Reboots: w.reboots, Faults: w.counts.All(),
@@ -195,7 +195,7 @@ func (w *World) makePolicy(as *v1alpha1.RebootPolicy) {
 
 // register creates the Node of a host, unless it exists.
 func (w *World) register(h *host) {
-	if _, there := apiserver.Read[*corev1.Node](w.store, h.name); there {
+	if _, ok := apiserver.Read[*corev1.Node](w.store, h.name); ok {
 		return
 	}
 	w.must(w.store.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{

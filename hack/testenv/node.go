@@ -37,8 +37,8 @@ func Condition(kind corev1.NodeConditionType, status, reason string) map[string]
 }
 
 // Ready returns the Ready condition of a Node at a time.
-func Ready(status corev1.ConditionStatus, reason, message string, at time.Time) corev1.NodeCondition {
-	now := metav1.NewTime(at)
+func Ready(status corev1.ConditionStatus, reason, message string, t time.Time) corev1.NodeCondition {
+	now := metav1.NewTime(t)
 	return corev1.NodeCondition{
 		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
 	}
@@ -65,13 +65,13 @@ func Report(ctx context.Context, nodes client.Client, name, bootID string, ready
 // publishes the grant on a Node for its current boot. The caller sets the number and the state of
 // the grant.
 func Grant(ctx context.Context, api client.Client, name string, node *corev1.Node, grant protocol.Grant, edits ...func(*v1alpha1.LedgerEntry)) error {
-	bootID, at, policy := node.Status.NodeInfo.BootID, metav1.Now(), &v1alpha1.RebootPolicy{}
+	bootID, t, policy := node.Status.NodeInfo.BootID, metav1.Now(), &v1alpha1.RebootPolicy{}
 	switch err := api.Get(ctx, client.ObjectKey{Name: name}, policy); {
 	case client.IgnoreNotFound(err) != nil:
 		return err
 	case err == nil:
 		policy.Status.Limit, policy.Status.Seq = 1, max(policy.Status.Seq, grant.Seq)
-		entry := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: grant.Seq, BootID: bootID, At: at}
+		entry := v1alpha1.LedgerEntry{Node: node.Name, NodeUID: node.UID, Seq: grant.Seq, BootID: bootID, At: t}
 		for _, edit := range edits {
 			edit(&entry)
 		}
@@ -80,7 +80,7 @@ func Grant(ctx context.Context, api client.Client, name string, node *corev1.Nod
 			return err
 		}
 	}
-	grant.Policy, grant.BootID, grant.At = name, bootID, at
+	grant.Policy, grant.BootID, grant.At = name, bootID, t
 	annotations := map[string]string{v1alpha1.AnnotationGrant: grant.String()}
 	return PatchNode(ctx, api, v1alpha1.FieldOwnerManager, node.Name, map[string]any{"metadata": map[string]any{"annotations": annotations}})
 }

@@ -25,16 +25,16 @@ func Info(r *http.Request) *request.RequestInfo {
 // What is a request's verb and resource, such as "list pods" and "create pods/eviction".
 func What(r *http.Request) string {
 	info := Info(r)
-	what := info.Verb + " " + info.Resource
+	name := info.Verb + " " + info.Resource
 	if info.Subresource != "" {
-		what += "/" + info.Subresource
+		name += "/" + info.Subresource
 	}
-	return what
+	return name
 }
 
 // Is chooses the requests of a verb and a resource.
-func Is(what string) func(*http.Request) bool {
-	return func(r *http.Request) bool { return What(r) == what }
+func Is(name string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return What(r) == name }
 }
 
 // First returns a function that chooses only the first of the requests that which chooses.
@@ -114,11 +114,11 @@ func (r *Requests) Counts() map[string]int {
 }
 
 // Of returns the requests with a verb and a resource.
-func (r *Requests) Of(what string) (found []Request) {
+func (r *Requests) Of(name string) (found []Request) {
 	r.noted.Lock()
 	defer r.noted.Unlock()
 	for _, sent := range r.sent {
-		if sent.What == what {
+		if sent.What == name {
 			found = append(found, sent)
 		}
 	}

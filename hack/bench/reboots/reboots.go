@@ -88,8 +88,8 @@ func (b *bench) reboot(ctx context.Context, policy *fleet.Policy) error {
 	if err != nil {
 		return err
 	}
-	seen := b.fleet.Recorder.Read()
-	b.result.runs, b.result.peak = seen.Runs, len(seen.Peak)
+	changes := b.fleet.Recorder.Read()
+	b.result.runs, b.result.peak = changes.Runs, len(changes.Peak)
 	for _, run := range b.result.runs {
 		b.result.wall = max(b.result.wall, run.Done.Sub(from))
 	}

@@ -82,9 +82,9 @@ func (r *reboots) run(ctx context.Context) error {
 }
 
 // begin starts a goroutine whose error ends the run.
-func (r *reboots) begin(ctx context.Context, what func() error) {
+func (r *reboots) begin(ctx context.Context, action func() error) {
 	go func() {
-		if err := what(); err != nil && ctx.Err() == nil {
+		if err := action(); err != nil && ctx.Err() == nil {
 			r.fail(err)
 		}
 	}()
@@ -92,15 +92,15 @@ func (r *reboots) begin(ctx context.Context, what func() error) {
 
 // observe records what happened to a node, and begins its reboot once it has a grant.
 func (r *reboots) observe(ctx context.Context, before, node *corev1.Node) {
-	now, was, is := time.Now(), grantOf(before), grantOf(node)
-	if is.State == protocol.GrantActive && is.Seq > was.Seq {
+	now, was, grant := time.Now(), grantOf(before), grantOf(node)
+	if grant.State == protocol.GrantActive && grant.Seq > was.Seq {
 		r.granted = append(r.granted, now)
 		r.begin(ctx, func() error { return r.reboot(ctx, node.DeepCopy()) })
 	}
-	if isBack(node, is) && !isBack(before, was) {
+	if isBack(node, grant) && !isBack(before, was) {
 		r.freed = append(r.freed, now)
 	}
-	if is.State == protocol.GrantFinished && was.State != protocol.GrantFinished {
+	if grant.State == protocol.GrantFinished && was.State != protocol.GrantFinished {
 		r.finished = append(r.finished, now)
 	}
 }

@@ -36,7 +36,7 @@ func TestMeasure(t *testing.T) {
 			return err
 		}
 		for _, s := range sizes {
-			for what, wrong := range map[string]bool{
+			for name, wrong := range map[string]bool{
 				"its memory":               min(s.rested.Resident, s.end.Resident) == 0,
 				"its peak":                 s.started.Peak < s.started.Resident,
 				"slots that changed hands": len(s.handover) != nodes/2-2 || slices.Min(s.handover) <= 0,
@@ -46,7 +46,7 @@ func TestMeasure(t *testing.T) {
 				"its writes":               fleet.Total(s.loaded.Writes) < 2*s.reboots,
 			} {
 				if wrong {
-					t.Errorf("%s: %+v", what, s.atRest)
+					t.Errorf("%s: %+v", name, s.atRest)
 				}
 			}
 		}

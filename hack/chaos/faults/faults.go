@@ -108,8 +108,8 @@ func strip(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 
 // isNodePatch reports whether a request patches a Node or its status.
 func isNodePatch(r *http.Request) bool {
-	what := wire.What(r)
-	return what == "patch nodes" || what == "patch nodes/status"
+	request := wire.What(r)
+	return request == "patch nodes" || request == "patch nodes/status"
 }
 
 // Set sets the share of requests that fail in this way. Zero turns the fault off.

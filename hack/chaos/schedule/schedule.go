@@ -67,13 +67,13 @@ func Of(seed uint64) Schedule {
 	slices.Sort(s.Needs)
 	s.drawWindow(r, turn)
 	steps := 3 + r.IntN(4)
-	at := r.IntN(steps)
+	index := r.IntN(steps)
 	for i := range steps {
 		kind := kinds[r.IntN(len(kinds))]
 		for rare[kind] {
 			kind = kinds[r.IntN(len(kinds))]
 		}
-		if i == at {
+		if i == index {
 			kind = turn
 		}
 		s.Steps = append(s.Steps, drawStep(r, kind, len(s.Needs)))

@@ -58,10 +58,10 @@ func New(address string, scheme *runtime.Scheme) *Witness {
 }
 
 // Begin starts a new history. It calls seen for each revision, in order, from one goroutine.
-func (w *Witness) Begin(seen func(judge.Change)) {
+func (w *Witness) Begin(notify func(judge.Change)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.history, w.seen = nil, seen
+	w.history, w.seen = nil, notify
 }
 
 // History returns everything seen since Begin, or nil if the witness has not reached the given
@@ -193,7 +193,7 @@ func (w *Witness) note(key string, r judge.Change) {
 		delete(w.last, key)
 	}
 	w.history = append(w.history, r)
-	seen := w.seen
+	notify := w.seen
 	w.mu.Unlock()
-	seen(r)
+	notify(r)
 }

@@ -39,13 +39,13 @@ func (r *run) heal(o *Outcome) error {
 	// A node that the administrator keeps cordoned takes a slot.
 	r.admin.heal(r.ctx, r.schedule.Limit+len(r.admin.hasCordoned()))
 	tick := began.Add(calm)
-	for left := r.unfinished(); len(left) > 0; left = r.unfinished() {
+	for remaining := r.unfinished(); len(remaining) > 0; remaining = r.unfinished() {
 		if err := r.check(); err != nil {
 			return err
 		}
 		switch now := time.Now(); {
 		case now.Sub(began) > patience:
-			o.Violations = append(o.Violations, judge.Violation{At: now, Rule: judge.Convergence, How: strings.Join(left, "")})
+			o.Violations = append(o.Violations, judge.Violation{At: now, Rule: judge.Convergence, How: strings.Join(remaining, "")})
 			o.Converged = now.Sub(began)
 			return nil
 		case now.After(tick):
@@ -83,32 +83,32 @@ func (r *run) putOn(tick int) error {
 
 // unfinished lists what is missing: each machine must have had its reboot, and no Node may show any
 // trace of one.
-func (r *run) unfinished() (left []string) {
-	add := func(format string, args ...any) { left = append(left, "\n    "+fmt.Sprintf(format, args...)) }
+func (r *run) unfinished() (remaining []string) {
+	add := func(format string, args ...any) { remaining = append(remaining, "\n    "+fmt.Sprintf(format, args...)) }
 	for _, h := range r.hosts {
-		if what := h.Unfinished(); what != "" {
-			add("machine %d, node %s: %s", h.number, h.node(), what)
+		if problem := h.Unfinished(); problem != "" {
+			add("machine %d, node %s: %s", h.number, h.node(), problem)
 		}
 	}
 	for _, kind := range r.stillPlayed() {
 		add("the operator has not coped with this yet: %s", kind)
 	}
 	admins, policies := r.admin.hasCordoned(), 0
-	for _, there := range r.worker.witness.Present() {
-		if p := there.Policy; p != nil {
+	for _, change := range r.worker.witness.Present() {
+		if p := change.Policy; p != nil {
 			policies++
-			for _, what := range judge.UnsettledPolicy(p) {
-				add("policy %s %s, limit %d, blocked %v", p.Name, what, p.Status.Limit, p.Status.Blocked)
+			for _, problem := range judge.UnsettledPolicy(p) {
+				add("policy %s %s, limit %d, blocked %v", p.Name, problem, p.Status.Limit, p.Status.Blocked)
 			}
 		}
-		if node := there.Node; node != nil && (node.Spec.Unschedulable != admins[node.Name] || attempted(node) || len(judge.Unsettled(node)) > 0) {
+		if node := change.Node; node != nil && (node.Spec.Unschedulable != admins[node.Name] || attempted(node) || len(judge.Unsettled(node)) > 0) {
 			add("node %s: unschedulable %t, taints %v, annotations %v, conditions %v", node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Annotations, node.Status.Conditions)
 		}
 	}
 	if policies < len(r.admin.policies) {
 		add("there are %d policies of %d", policies, len(r.admin.policies))
 	}
-	return left
+	return remaining
 }
 
 // attempted reports whether a Node has an active grant, even if the agent aborted.

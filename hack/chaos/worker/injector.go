@@ -144,9 +144,9 @@ func (i injector) strikeClock(step schedule.Step) {
 // busy chooses a host, preferably one that is being drained or rebooted.
 func (i injector) busy(target int) *host {
 	var names []string
-	for _, there := range i.worker.witness.Present() {
-		if there.Node != nil && (attempted(there.Node) || len(judge.Unfinished(there.Node)) > 0) {
-			names = append(names, there.Name)
+	for _, change := range i.worker.witness.Present() {
+		if change.Node != nil && (attempted(change.Node) || len(judge.Unfinished(change.Node)) > 0) {
+			names = append(names, change.Name)
 		}
 	}
 	slices.Sort(names)

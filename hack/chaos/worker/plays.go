@@ -112,9 +112,9 @@ func (s stage) leave() { s.host.played.Store(false) }
 
 // nodeOf returns the last revision of a Node, or nil if there is no such Node.
 func (r *run) nodeOf(name string) *corev1.Node {
-	for _, there := range r.worker.witness.Present() {
-		if there.Node != nil && there.Name == name {
-			return there.Node
+	for _, change := range r.worker.witness.Present() {
+		if change.Node != nil && change.Name == name {
+			return change.Node
 		}
 	}
 	return nil
@@ -215,10 +215,10 @@ func (i injector) needReturns(step schedule.Step) bool {
 func (i injector) nodesRewritten(schedule.Step) bool {
 	i.agents.Go(func() {
 		for n := 0; i.ctx.Err() == nil; n++ {
-			for _, there := range i.worker.witness.Present() {
-				if there.Node != nil && (attempted(there.Node) || len(judge.Unsettled(there.Node)) > 0) {
+			for _, change := range i.worker.witness.Present() {
+				if change.Node != nil && (attempted(change.Node) || len(judge.Unsettled(change.Node)) > 0) {
 					patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`, foreign, n))
-					_ = i.worker.objects.Patch(i.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: there.Name}}, patch) // it does not insist
+					_ = i.worker.objects.Patch(i.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: change.Name}}, patch) // it does not insist
 				}
 			}
 			pause(i.ctx, rewritten)
@@ -255,11 +255,11 @@ func (i injector) writeStripped(schedule.Step) bool {
 	defer i.worker.faults.Strip(false)
 	for i.ctx.Err() == nil {
 		granted := false
-		for _, there := range i.worker.witness.Present() {
-			if there.Policy == nil {
+		for _, change := range i.worker.witness.Present() {
+			if change.Policy == nil {
 				continue
 			}
-			for _, e := range there.Policy.Status.Grants {
+			for _, e := range change.Policy.Status.Grants {
 				if e.WithdrawnAt != nil {
 					return true
 				}

@@ -89,9 +89,9 @@ func (w *workload) nodes(node string) (nodes []string) {
 	if node != "" {
 		return []string{node}
 	}
-	for _, there := range w.witness.Present() {
-		if there.Node != nil && !there.Node.Spec.Unschedulable {
-			nodes = append(nodes, there.Name)
+	for _, change := range w.witness.Present() {
+		if change.Node != nil && !change.Node.Spec.Unschedulable {
+			nodes = append(nodes, change.Name)
 		}
 	}
 	return nodes
@@ -115,9 +115,9 @@ func (w *workload) see(pod *corev1.Pod, deleted bool) {
 
 // removePods removes the pods of a machine that is gone, as the pod garbage collector does.
 func (w *workload) removePods(node string) {
-	for _, there := range w.witness.Present() {
-		if there.Pod != nil && there.Pod.Spec.NodeName == node {
-			w.remove(there.Pod)
+	for _, change := range w.witness.Present() {
+		if change.Pod != nil && change.Pod.Spec.NodeName == node {
+			w.remove(change.Pod)
 		}
 	}
 }
@@ -144,10 +144,10 @@ func (w *workload) replace(pod *corev1.Pod) {
 
 // leaveNode moves the pods of the workload from a node to others. It creates the new pod first.
 func (w *workload) leaveNode(node string) {
-	for _, there := range w.witness.Present() {
-		if there.Pod != nil && there.Pod.Spec.NodeName == node && there.Pod.Labels["app"] == w.name {
+	for _, change := range w.witness.Present() {
+		if change.Pod != nil && change.Pod.Spec.NodeName == node && change.Pod.Labels["app"] == w.name {
 			w.addPod()
-			w.remove(there.Pod)
+			w.remove(change.Pod)
 		}
 	}
 }

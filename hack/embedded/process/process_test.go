@@ -125,13 +125,13 @@ func TestGroup_AKilledStarterTakesItsProgramsAlong(t *testing.T) {
 	until(t, "the program to end", func() bool { return endedOrZombie(pid) })
 }
 
-func until(t *testing.T, what string, done func() bool) {
+func until(t *testing.T, description string, done func() bool) {
 	t.Helper()
 	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return done(), nil
 	})
 	if err != nil {
-		t.Fatalf("waiting for %s: %v", what, err)
+		t.Fatalf("waiting for %s: %v", description, err)
 	}
 }
 

@@ -70,7 +70,7 @@ type track struct {
 }
 
 // Observe adds one revision of a node.
-func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
+func (t *Timeline) Observe(instant time.Time, node *corev1.Node) {
 	n, known := t.nodes[node.Name]
 	if !known {
 		n = &track{bootID: node.Status.NodeInfo.BootID, view: View{Node: node.Name}, run: Run{Node: node.Name}}
@@ -93,20 +93,20 @@ func (t *Timeline) Observe(at time.Time, node *corev1.Node) {
 		n.view.Report = step.WithoutOrigin(required.Message)
 	}
 	n.available = isAvailable(node)
-	t.step(at, n, node)
+	t.step(instant, n, node)
 	t.count()
 }
 
-func (t *Timeline) step(at time.Time, n *track, node *corev1.Node) {
+func (t *Timeline) step(instant time.Time, n *track, node *corev1.Node) {
 	before, reported, state := n.view.State, why(node), look(node)
 	if state == UpToDate && n.view.Reboots > 0 {
 		state = Back
 	}
 	if before != state || n.view.Why != reported {
-		t.changes = append(t.changes, Change{At: at, Node: node.Name, From: before, To: state, Why: reported})
+		t.changes = append(t.changes, Change{At: instant, Node: node.Name, From: before, To: state, Why: reported})
 	}
 	n.view.State, n.view.Why = state, reported
-	t.record(at, n)
+	t.record(instant, n)
 }
 
 func (t *Timeline) count() {
@@ -219,7 +219,7 @@ func (r Run) Phases() Phases {
 
 // record sets the beginning of a phase. A skipped phase begins with the next one. A node that falls
 // back, for example after an abort, begins the phase again.
-func (t *Timeline) record(at time.Time, n *track) {
+func (t *Timeline) record(instant time.Time, n *track) {
 	r := &n.run
 	phases := []*time.Time{&r.Granted, &r.Drain, &r.Reboot, &r.Up, &r.Done}
 	states := []State{Waiting, Granted, Draining, Rebooting, Settling, Back}
@@ -232,7 +232,7 @@ func (t *Timeline) record(at time.Time, n *track) {
 		case i >= reached:
 			*began = time.Time{}
 		case began.IsZero():
-			*began = at
+			*began = instant
 		}
 	}
 	if n.view.State == Back {

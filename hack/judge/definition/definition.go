@@ -68,13 +68,13 @@ func (d *Definition) Refusal(ctx context.Context, before, after *v1alpha1.Reboot
 	if err != nil {
 		return err
 	}
-	is, err := object(after)
+	current, err := object(after)
 	if err != nil {
 		return err
 	}
-	errs := validation.ValidateCustomResourceUpdate(nil, is, was, d.shape)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, is)...)
-	broken, _ := d.rules.Validate(ctx, nil, d.structural, is, was, celconfig.RuntimeCELCostBudget)
+	errs := validation.ValidateCustomResourceUpdate(nil, current, was, d.shape)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, d.structural, current)...)
+	broken, _ := d.rules.Validate(ctx, nil, d.structural, current, was, celconfig.RuntimeCELCostBudget)
 	if errs = append(errs, broken...); len(errs) > 0 {
 		return errs.ToAggregate()
 	}

@@ -112,9 +112,9 @@ func (w *watched) resume(ctx context.Context) (watch.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, there := w.kind.List.GetResourceVersion(), map[types.UID]bool{}
+	now, ok := w.kind.List.GetResourceVersion(), map[types.UID]bool{}
 	for _, object := range present {
-		there[object.GetUID()] = true
+		ok[object.GetUID()] = true
 	}
 	var missed []client.Object
 	for len(present) > 0 {
@@ -135,7 +135,7 @@ func (w *watched) resume(ctx context.Context) (watch.Interface, error) {
 		}
 	}
 	for uid := range w.there {
-		if !there[uid] {
+		if !ok[uid] {
 			return nil, fmt.Errorf("an object of %T was deleted while no watch was open", w.kind.List)
 		}
 	}

@@ -20,16 +20,16 @@ func TestFeed_ReadsWhatNoWatchBrought(t *testing.T) {
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			o := client.ListOptions{}
 			o.ApplyOptions(options)
-			at := int64(12)
+			instant := int64(12)
 			if o.Raw != nil {
-				at, _ = strconv.ParseInt(o.Raw.ResourceVersion, 10, 64)
+				instant, _ = strconv.ParseInt(o.Raw.ResourceVersion, 10, 64)
 			}
 			nodes := list.(*corev1.NodeList)
-			nodes.Items, nodes.ResourceVersion = nil, strconv.FormatInt(at, 10)
+			nodes.Items, nodes.ResourceVersion = nil, strconv.FormatInt(instant, 10)
 			for name, revisions := range store {
 				n := corev1.Node{}
 				for _, r := range revisions {
-					if r <= at {
+					if r <= instant {
 						n.Name, n.UID, n.ResourceVersion = name, types.UID(name), strconv.FormatInt(r, 10)
 					}
 				}

@@ -24,8 +24,8 @@ type Segment struct {
 
 // Open reports whether an instant is inside a window and outside of blackouts. Without windows,
 // every instant is inside.
-func Open(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, at time.Time) bool {
-	from := at.Truncate(time.Minute)
+func Open(windows []v1alpha1.Window, blackouts []v1alpha1.Blackout, t time.Time) bool {
+	from := t.Truncate(time.Minute)
 	return Segments(windows, blackouts, from, from.Add(time.Minute))[0].Open
 }
 
@@ -83,19 +83,19 @@ func overlayWindow(minutes []Segment, w v1alpha1.Window, clock []shown) {
 	if err != nil {
 		panic(err)
 	}
-	started, left := map[int64]bool{}, time.Duration(0)
+	started, remaining := map[int64]bool{}, time.Duration(0)
 	for i := 1; i < len(minutes); i++ {
 		for date := clock[i-1].date(); date <= clock[i].date(); date++ {
 			begins := shown(date*24*60 + int64(start.Hour()*60+start.Minute()))
 			reached := clock[i-1] < begins && begins <= clock[i]
 			exists := date == clock[i-1].date() || date == clock[i].date()
 			if reached && exists && !started[date] && selects(w, date) {
-				started[date], left = true, w.Duration.Duration
+				started[date], remaining = true, w.Duration.Duration
 			}
 		}
-		if left > 0 {
+		if remaining > 0 {
 			minutes[i].Open, minutes[i].Name = true, w.Name
-			left -= time.Minute
+			remaining -= time.Minute
 		}
 	}
 }

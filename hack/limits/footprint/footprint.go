@@ -157,7 +157,7 @@ func Cycles(t spec, program string, few int, cycle func()) {
 // It must not leave anything behind. rest waits until the program has handled everything, and
 // returns its number of decisions. asked returns its number of requests to the API server. Flood
 // returns the decisions and requests that it caused.
-func Flood(t spec, program, what string, one func(i int), rest, asked func() int) (decisions, requests int) {
+func Flood(t spec, program, description string, one func(i int), rest, asked func() int) (decisions, requests int) {
 	t.Helper()
 	size := testenv.Number("FLOOD", 100)
 	for i := range size / 10 {
@@ -172,7 +172,7 @@ func Flood(t spec, program, what string, one func(i int), rest, asked func() int
 	after := stays(t, before)
 	requests = asked() - sent
 	short := func(f Footprint) string { return fmt.Sprintf("%d, %d, %s", f.Goroutines, f.Files, mebi(f.Heap)) }
-	AddRow(t, "floods", program, what, size, fmt.Sprintf("%.1f s", took.Seconds()), decisions, requests, short(before), short(after))
+	AddRow(t, "floods", program, description, size, fmt.Sprintf("%.1f s", took.Seconds()), decisions, requests, short(before), short(after))
 	return decisions, requests
 }
 

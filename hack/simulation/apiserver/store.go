@@ -107,7 +107,7 @@ func (s *Store) List(kind Kind) []client.Object {
 }
 
 // Read returns a copy of a named object, and whether it exists.
-func Read[T client.Object](s *Store, name string) (object T, there bool) {
+func Read[T client.Object](s *Store, name string) (object T, ok bool) {
 	stored, err := s.Get(Key{KindOf(object), name})
 	object, _ = stored.(T)
 	return object, err == nil
@@ -138,7 +138,7 @@ func (s *Store) Create(object client.Object, by string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := keyOf(object)
-	if _, there := s.objects[key]; there {
+	if _, ok := s.objects[key]; ok {
 		return apierrors.NewAlreadyExists(resource(key.Kind), key.Name)
 	}
 	after := copied(object)

@@ -22,7 +22,7 @@ type Watch struct {
 
 // Watch lists and then watches the objects of a kind, or one named object. The objects are not
 // copied.
-func (s *Store) Watch(of Key) (w *Watch, listed []client.Object, revision int64) {
+func (s *Store) Watch(of Key) (w *Watch, objects []client.Object, revision int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open(of), s.list(of), s.revision

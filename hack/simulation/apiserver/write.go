@@ -93,8 +93,8 @@ func (s *Store) Delete(key Key, by string) error {
 func (s *Store) write(key Key, by string, change func(client.Object) error) (client.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before, there := s.objects[key]
-	if !there {
+	before, ok := s.objects[key]
+	if !ok {
 		return nil, apierrors.NewNotFound(resource(key.Kind), key.Name)
 	}
 	after := copied(before)

@@ -135,9 +135,9 @@ func (c *Cache) catchUp(ctx context.Context, object any) error {
 	}
 	for {
 		i.mu.Lock()
-		there, news := i.seen >= i.awaited, i.news
+		arrived, news := i.seen >= i.awaited, i.news
 		i.mu.Unlock()
-		if there {
+		if arrived {
 			return nil
 		}
 		select {

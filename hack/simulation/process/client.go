@@ -135,18 +135,18 @@ func lineOf(p *Process, name string) line {
 
 // request sends a request. It may have no effect, takes some time, and may be the last request of
 // the process.
-func (l line) request(ctx context.Context, what string, writes bool, effect func() error) error {
+func (l line) request(ctx context.Context, name string, writes bool, effect func() error) error {
 	w := l.conditions()
 	l.counts.Add("requests")
-	there, back := l.random.Between(0, w.Latency), l.random.Between(0, w.Latency)
+	forth, back := l.random.Between(0, w.Latency), l.random.Between(0, w.Latency)
 	crash, when := l.random.Chance(w.Crash), l.random.Below(2)
 	if crash && when == 0 {
 		l.crash()
 	}
-	if err := l.travel(ctx, there); err != nil {
+	if err := l.travel(ctx, forth); err != nil {
 		return err
 	}
-	err := l.deliver(w, what, writes, effect)
+	err := l.deliver(w, name, writes, effect)
 	if crash {
 		l.crash()
 	}
@@ -175,31 +175,31 @@ func (l line) crash() {
 }
 
 // deliver lets the server handle the request.
-func (l line) deliver(w Conditions, what string, writes bool, effect func() error) error {
+func (l line) deliver(w Conditions, request string, writes bool, effect func() error) error {
 	switch {
 	case w.Down:
 		l.counts.Add("requests while the API server was down")
-		return fmt.Errorf("%s: connection refused", what)
+		return fmt.Errorf("%s: connection refused", request)
 	case l.random.Chance(w.Refused):
-		return l.refuse(what, writes)
+		return l.refuse(request, writes)
 	case writes && l.random.Chance(w.Outrun):
 		l.counts.Add("heartbeats between a read and its write")
-		return conflict(what)
+		return conflict(request)
 	case writes && l.random.Chance(w.Late):
 		l.counts.Add("writes that came late")
 		l.late(effect)
-		return apierrors.NewTimeoutError(what, 0)
+		return apierrors.NewTimeoutError(request, 0)
 	}
 	err := effect()
 	if err == nil && l.random.Chance(w.Lost) {
 		l.counts.Add("answers lost")
-		return apierrors.NewTimeoutError(what, 0)
+		return apierrors.NewTimeoutError(request, 0)
 	}
 	return err
 }
 
 // refuse returns an error for which the client is not to blame.
-func (l line) refuse(what string, writes bool) error {
+func (l line) refuse(request string, writes bool) error {
 	kinds := 2
 	if writes {
 		kinds = 3
@@ -210,14 +210,14 @@ func (l line) refuse(what string, writes bool) error {
 		return apierrors.NewTooManyRequests("too many requests", 1)
 	case 1:
 		l.counts.Add("500")
-		return apierrors.NewInternalError(fmt.Errorf("%s: etcdserver: leader changed", what))
+		return apierrors.NewInternalError(fmt.Errorf("%s: etcdserver: leader changed", request))
 	}
 	l.counts.Add("409 without a reason")
-	return conflict(what)
+	return conflict(request)
 }
 
-func conflict(what string) error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, what, errors.New("the object has been modified"))
+func conflict(request string) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, request, errors.New("the object has been modified"))
 }
 
 // late lets a write take effect up to 30 seconds after its sender gave up. It is already on its

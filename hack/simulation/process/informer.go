@@ -125,9 +125,9 @@ func (i *informer) reconnect(ctx context.Context, w Conditions) *apiserver.Watch
 		return nil
 	}
 	i.mu.Lock()
-	seen := i.seen
+	revision := i.seen
 	i.mu.Unlock()
-	watch, err := i.process.store.Resume(i.of, seen)
+	watch, err := i.process.store.Resume(i.of, revision)
 	if err != nil {
 		i.process.counts.Add("watches compacted")
 		return i.list(ctx)
@@ -153,17 +153,17 @@ func (i *informer) list(ctx context.Context) *apiserver.Watch {
 	if !i.connects(ctx, i.process.conditions().Latency) {
 		return nil
 	}
-	watch, listed, revision := i.process.store.Watch(i.of)
-	there := map[string]bool{}
-	for _, object := range listed {
-		there[object.GetName()] = true
+	watch, objects, revision := i.process.store.Watch(i.of)
+	exists := map[string]bool{}
+	for _, object := range objects {
+		exists[object.GetName()] = true
 		i.apply(object.GetName(), object)
 	}
 	i.mu.Lock()
 	gone := i.inOrder()
 	i.mu.Unlock()
 	for _, object := range gone {
-		if !there[object.GetName()] {
+		if !exists[object.GetName()] {
 			i.apply(object.GetName(), nil)
 		}
 	}

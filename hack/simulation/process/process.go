@@ -86,13 +86,13 @@ type Counts struct {
 }
 
 // Add adds one.
-func (c *Counts) Add(what string) {
+func (c *Counts) Add(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == nil {
 		c.by = map[string]int{}
 	}
-	c.by[what]++
+	c.by[name]++
 }
 
 // All returns the counts so far.

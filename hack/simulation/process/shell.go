@@ -137,21 +137,21 @@ func (q *Queue) AddAfter(r reconcile.Request, d time.Duration) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	at := time.Now().Add(d)
-	waiting, there := q.timers[r]
-	if q.ShuttingDown() || there && !at.Before(waiting.at) {
+	t := time.Now().Add(d)
+	waiting, ok := q.timers[r]
+	if q.ShuttingDown() || ok && !t.Before(waiting.at) {
 		return
 	}
-	if there {
+	if ok {
 		waiting.Stop()
 	}
-	q.timers[r] = timer{at: at, Timer: time.AfterFunc(d, func() { q.expire(r, at) })}
+	q.timers[r] = timer{at: t, Timer: time.AfterFunc(d, func() { q.expire(r, t) })}
 }
 
-func (q *Queue) expire(r reconcile.Request, at time.Time) {
+func (q *Queue) expire(r reconcile.Request, t time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if waiting, there := q.timers[r]; there && waiting.at.Equal(at) {
+	if waiting, ok := q.timers[r]; ok && waiting.at.Equal(t) {
 		delete(q.timers, r)
 		q.Add(r)
 	}
