@@ -36,7 +36,7 @@ type Forecast struct {
 	DryRun    bool      `json:"dryRun,omitempty"`
 	Durations Durations `json:"durations"`
 	// Reboots are the current and the expected reboots, in the order in which they start.
-	Reboots []Reboot `json:"reboots"`
+	Reboots []Expected `json:"reboots"`
 	// Stays are the nodes that need a reboot but are not rebooted until somebody acts, by name.
 	Stays []Stay `json:"stays,omitempty"`
 	// Due are the nodes that will need a reboot within a year because of their uptime, in the order
@@ -61,9 +61,9 @@ type Forecast struct {
 	Extrapolated int `json:"extrapolated,omitempty"`
 }
 
-// Reboot is a current or expected reboot. Past times are as they happened, and later ones as
+// Expected is a current or expected reboot. Past times are as they happened, and later ones as
 // expected.
-type Reboot struct {
+type Expected struct {
 	Node string `json:"node"`
 	// StartsAt is the time of the grant, DrainsAt the start of the drain, and RebootsAt the time
 	// when the host goes down. At SettlesAt it is up and its agent has reported, and at EndsAt the
@@ -83,7 +83,7 @@ type Reboot struct {
 
 // Overruns reports whether the node is back in service only after the window in which its reboot
 // starts has closed.
-func (r Reboot) Overruns() bool { return !r.ClosesAt.IsZero() && r.EndsAt.After(r.ClosesAt) }
+func (e Expected) Overruns() bool { return !e.ClosesAt.IsZero() && e.EndsAt.After(e.ClosesAt) }
 
 // Stay is a node that needs a reboot and is not rebooted in the forecast.
 type Stay struct {
@@ -170,7 +170,7 @@ func Of(s plan.Snapshot, effort Effort) Forecast {
 
 // missing returns the nodes of the policy that need a reboot but do not have one that ends before
 // their deadline.
-func missing(s plan.Snapshot, reboots []Reboot) []string {
+func missing(s plan.Snapshot, reboots []Expected) []string {
 	if s.Policy.Spec.Deadline == nil {
 		return nil
 	}
@@ -281,10 +281,10 @@ func median(took []time.Duration) time.Duration {
 
 // underWay returns a reboot that was granted earlier, with its past times as they happened and the
 // rest as expected from now on.
-func (d Durations) underWay(n *plan.Node, granted, now time.Time) Reboot {
+func (d Durations) underWay(n *plan.Node, granted, now time.Time) Expected {
 	p := n.Progress
 	granted = timing.Earliest(granted, now) // a node's clock may be ahead
-	r := Reboot{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: timing.Latest(granted.Add(d.Before.Duration), now)}
+	r := Expected{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: timing.Latest(granted.Add(d.Before.Duration), now)}
 	r.RebootsAt = timing.Latest(r.DrainsAt.Add(d.Drain.Duration), now)
 	r.SettlesAt = timing.Latest(r.RebootsAt.Add(d.Reboot.Duration), now)
 	switch {

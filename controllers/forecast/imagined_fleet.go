@@ -208,7 +208,7 @@ func (f *fleet) cancel(t plan.Reboot) {
 }
 
 // serve puts a node back in service on a new boot. The times of the reboot go into its record.
-func (f *fleet) serve(n *plan.Node, r Reboot) {
+func (f *fleet) serve(n *plan.Node, r Expected) {
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	if n.Grant != nil && n.Progress != nil {
 		n.Progress = &protocol.Progress{

@@ -146,7 +146,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 
 // passes reports whether a reboot may start although no window is open, because its node is past
 // its deadline and then ignores windows.
-func passes(s plan.Snapshot, r forecast.Reboot, w window.State) bool {
+func passes(s plan.Snapshot, r forecast.Expected, w window.State) bool {
 	i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == r.Node })
 	d, overdue := s.Policy.Spec.Deadline, s.Policy.Spec.UrgentOrDefault().Overdue
 	return overdue.Ignores(v1alpha1.UrgentIgnoresWindows) && (!w.Blackout || overdue.Ignores(v1alpha1.UrgentIgnoresBlackouts)) &&
@@ -164,7 +164,7 @@ func TestOf_ReportsWhoMissesTheDeadline(t *testing.T) {
 				continue
 			}
 			due := n.RequiredSince.Add(s.Policy.Spec.Deadline.Duration)
-			if !slices.ContainsFunc(f.Reboots, func(r forecast.Reboot) bool { return r.Node == n.Name && !r.EndsAt.After(due) }) {
+			if !slices.ContainsFunc(f.Reboots, func(r forecast.Expected) bool { return r.Node == n.Name && !r.EndsAt.After(due) }) {
 				want = append(want, n.Name)
 			}
 		}

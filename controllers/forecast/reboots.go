@@ -19,7 +19,7 @@ type reboots struct {
 	// current are the current reboots, by node.
 	current map[string]current
 	// started are the reboots of the policy, in the order of their start.
-	started []Reboot
+	started []Expected
 	// ended is the number of ledger entries that the next plan releases.
 	ended int
 	// most is the largest number of reboots that were current at the same time.
@@ -28,7 +28,7 @@ type reboots struct {
 
 // current is a reboot that ends at its expected time.
 type current struct {
-	Reboot
+	Expected
 	// foreign reports whether another policy granted it.
 	foreign bool
 }
@@ -81,9 +81,9 @@ func (r *reboots) start(e v1alpha1.LedgerEntry) {
 }
 
 // expected returns a reboot that begins now.
-func (r *reboots) expected(node string) Reboot {
+func (r *reboots) expected(node string) Expected {
 	in, d := r.fleet.Window, r.durations
-	reboot := Reboot{Node: node, StartsAt: r.fleet.Now, Window: in.Name, ClosesAt: in.ClosesAt}
+	reboot := Expected{Node: node, StartsAt: r.fleet.Now, Window: in.Name, ClosesAt: in.ClosesAt}
 	reboot.DrainsAt = reboot.StartsAt.Add(d.Before.Duration)
 	reboot.RebootsAt = reboot.DrainsAt.Add(d.Drain.Duration)
 	reboot.SettlesAt = reboot.RebootsAt.Add(d.Reboot.Duration)
@@ -94,8 +94,8 @@ func (r *reboots) expected(node string) Reboot {
 // begin starts the reboot of an entry. Until it ends, the planner sees it as current and on time.
 // The progress is made up, as in serve: the agent's moves would start from the state of the Node,
 // but here only the times of the phases are known.
-func (r *reboots) begin(e v1alpha1.LedgerEntry, reboot Reboot) {
-	r.current[e.Node] = current{Reboot: reboot}
+func (r *reboots) begin(e v1alpha1.LedgerEntry, reboot Expected) {
+	r.current[e.Node] = current{Expected: reboot}
 	r.started = append(r.started, reboot)
 	n, t := r.fleet.shown[e.Node], metav1.NewTime(reboot.EndsAt)
 	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
@@ -115,7 +115,7 @@ func (r *reboots) addForeign() {
 		if n.Grant != nil {
 			granted = n.Grant.At.Time
 		}
-		r.current[name] = current{Reboot: r.durations.underWay(n, granted, r.fleet.Now), foreign: true}
+		r.current[name] = current{Expected: r.durations.underWay(n, granted, r.fleet.Now), foreign: true}
 	}
 }
 
@@ -128,7 +128,7 @@ func (r *reboots) end() {
 		}
 		delete(r.current, name)
 		n := f.shown[name]
-		f.serve(n, t.Reboot)
+		f.serve(n, t.Expected)
 		if t.foreign {
 			n.Record = protocol.Record{}
 			f.drop(name)

@@ -103,7 +103,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-func compact(reboots []forecast.Reboot) []trip {
+func compact(reboots []forecast.Expected) []trip {
 	var trips []trip
 	for _, r := range reboots {
 		trips = append(trips, trip{node: r.Node, starts: r.StartsAt, ends: r.EndsAt})

@@ -147,7 +147,7 @@ func stateOfNotice(n status.Notice) State {
 }
 
 // stateOf returns the state of a node with a granted reboot.
-func stateOf(r fleet.Reboot) State {
+func stateOf(r fleet.Granted) State {
 	if r.Overdue {
 		return Failed
 	}

@@ -57,7 +57,7 @@ type View struct {
 	States   []Count
 	Pools    []Pool
 	Attend   []status.Notice
-	Progress []Reboot
+	Progress []RebootRow
 	Waits    []Wait
 	History  []history.Attempt
 }
@@ -87,9 +87,9 @@ func (p Pool) Dense() bool { return len(p.Tiles) > denseFrom }
 // Percent returns the percentage of the policy's nodes that are up to date.
 func (p Pool) Percent() int { return 100 * p.Nodes.UpToDate / max(1, p.Nodes.Selected) }
 
-// Reboot is one granted reboot.
-type Reboot struct {
-	fleet.Reboot
+// RebootRow is one granted reboot.
+type RebootRow struct {
+	fleet.Granted
 
 	Policy string
 	State  State
@@ -211,8 +211,8 @@ func (v *View) pool(f fleet.Fleet, p status.Policy, why map[string]string) Pool 
 	return pool
 }
 
-func (v *View) reboot(r fleet.Reboot, policy string) Reboot {
-	shown := Reboot{Reboot: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Note: r.Note(), Ends: v.ahead(r.Until)}
+func (v *View) reboot(r fleet.Granted, policy string) RebootRow {
+	shown := RebootRow{Granted: r, Policy: policy, State: stateOf(r), Began: v.behind(r.Since), Note: r.Note(), Ends: v.ahead(r.Until)}
 	switch {
 	case r.Overdue:
 		shown.Ends = Instant{}

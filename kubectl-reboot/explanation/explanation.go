@@ -57,10 +57,10 @@ type Explanation struct {
 	// Slots says who uses up maxUnavailable, if the node waits for that.
 	Slots string `json:"slots,omitempty"`
 	// Checks lists all checks in order. It is empty if the node needs no reboot or has its grant.
-	Checks   []Check       `json:"checks,omitempty"`
-	Reboot   *fleet.Reboot `json:"reboot,omitempty"`
-	Timeline []Moment      `json:"timeline,omitempty"`
-	Advice   Advice        `json:"advice"`
+	Checks   []Check        `json:"checks,omitempty"`
+	Reboot   *fleet.Granted `json:"reboot,omitempty"`
+	Timeline []Moment       `json:"timeline,omitempty"`
+	Advice   Advice         `json:"advice"`
 	// Manager is what the manager wrote to the node, if that differs from what its planner says
 	// now.
 	Manager *Condition `json:"manager,omitempty"`

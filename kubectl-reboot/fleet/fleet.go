@@ -155,8 +155,8 @@ func (f Fleet) Next() time.Time {
 	return next
 }
 
-// Reboot describes one granted reboot for people.
-type Reboot struct {
+// Granted describes one granted reboot for people.
+type Granted struct {
 	Node string `json:"node"`
 	// Number is the sequence number of the grant.
 	Number int64 `json:"number"`
@@ -186,24 +186,24 @@ type Reboot struct {
 
 // Note returns what the phase does not say: why the reboot is overdue, what the drain waits for, or
 // the planner's message. It may be empty.
-func (r Reboot) Note() string {
+func (g Granted) Note() string {
 	switch {
-	case r.Overdue:
-		return string(r.Reason) + ": " + r.Message
-	case r.Drain != "":
-		return r.Drain
-	case strings.EqualFold(r.Message, string(r.Phase)):
+	case g.Overdue:
+		return string(g.Reason) + ": " + g.Message
+	case g.Drain != "":
+		return g.Drain
+	case strings.EqualFold(g.Message, string(g.Phase)):
 		return ""
 	}
-	return r.Message
+	return g.Message
 }
 
 // Shown lists the node conditions that are only for people, in addition to those used in decisions.
 var Shown = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained}
 
 // RebootOf describes a granted reboot of a plan. Its Node must exist.
-func (f Fleet) RebootOf(t plan.Reboot) Reboot {
-	shown := Reboot{
+func (f Fleet) RebootOf(t plan.Reboot) Granted {
+	shown := Granted{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
 	shown.Phase, shown.Since = t.State()

@@ -57,7 +57,7 @@ func (p Policy) wentOn(was Policy, report func(node, text string)) {
 }
 
 // went describes how a reboot progressed, or returns "".
-func went(was, current fleet.Reboot) string {
+func went(was, current fleet.Granted) string {
 	switch {
 	case current.Overdue && !was.Overdue:
 		return current.Note()
@@ -122,11 +122,11 @@ func (s Status) policy(name string) Policy {
 }
 
 // reboot returns the reboot of a node, or a zero Reboot.
-func (p Policy) reboot(node string) fleet.Reboot {
-	if i := slices.IndexFunc(p.InProgress, func(t fleet.Reboot) bool { return t.Node == node }); i >= 0 {
+func (p Policy) reboot(node string) fleet.Granted {
+	if i := slices.IndexFunc(p.InProgress, func(t fleet.Granted) bool { return t.Node == node }); i >= 0 {
 		return p.InProgress[i]
 	}
-	return fleet.Reboot{}
+	return fleet.Granted{}
 }
 
 // Progress shows how far nodes are with what a command requested.

@@ -184,7 +184,7 @@ func (s Status) inProgress(l terminal.Look) []string {
 }
 
 // rebootRow formats a granted reboot, with a note about what the phase does not say.
-func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
+func rebootRow(t fleet.Granted, policy string, now time.Time) []terminal.Cell {
 	style, note := phaseStyle[t.Phase], terminal.Cell{Text: t.Message, Style: terminal.Quiet}
 	switch {
 	case t.Overdue:
@@ -210,7 +210,7 @@ func rebootRow(t fleet.Reboot, policy string, now time.Time) []terminal.Cell {
 
 // timesOut formats the end of the phase. A drain ends by drain.timeout, and is overdue if its agent
 // does not report that.
-func timesOut(t fleet.Reboot, now time.Time) string {
+func timesOut(t fleet.Granted, now time.Time) string {
 	switch {
 	case t.Until.IsZero():
 		return ""

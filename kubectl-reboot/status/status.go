@@ -48,8 +48,8 @@ type Policy struct {
 	// policy has been measured.
 	Guessed bool `json:"guessed,omitempty"`
 	// Unavailable says who uses up the limit.
-	Unavailable string         `json:"unavailable,omitempty"`
-	InProgress  []fleet.Reboot `json:"inProgress,omitempty"`
+	Unavailable string          `json:"unavailable,omitempty"`
+	InProgress  []fleet.Granted `json:"inProgress,omitempty"`
 	// Waiting lists the reasons why nodes wait, in the order of status.blocked.
 	Waiting []Waiting `json:"waiting,omitempty"`
 	// Due lists nodes that nothing blocks, so that the manager grants their reboot in its next
@@ -162,8 +162,8 @@ func (p Policy) HasWork() bool {
 }
 
 // reboots returns the reboots in progress, first granted first.
-func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Reboot {
-	var list []fleet.Reboot
+func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Granted {
+	var list []fleet.Granted
 	for _, t := range p.Reboots {
 		if t.Action != plan.ReleaseEntry {
 			list = append(list, f.RebootOf(t))
@@ -179,10 +179,10 @@ func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.
 
 // waiting groups the waiting nodes by reason. It leaves out nodes whose hooks run, because they
 // have a slot already.
-func waiting(decisions []plan.Decision, inProgress []fleet.Reboot) []Waiting {
+func waiting(decisions []plan.Decision, inProgress []fleet.Granted) []Waiting {
 	var list []Waiting
 	for _, d := range decisions {
-		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inProgress, func(t fleet.Reboot) bool { return t.Node == d.Node }) {
+		if d.Status != corev1.ConditionFalse || slices.ContainsFunc(inProgress, func(t fleet.Granted) bool { return t.Node == d.Node }) {
 			continue
 		}
 		i := slices.IndexFunc(list, func(w Waiting) bool { return w.Reason == d.Reason })

@@ -134,12 +134,12 @@ func (a axis) at(t time.Time) (float64, bool) {
 }
 
 // drawn returns the reboots that start before the axis ends.
-func (a axis) drawn(reboots []forecast.Reboot) []forecast.Reboot {
+func (a axis) drawn(reboots []forecast.Expected) []forecast.Expected {
 	if !a.cut {
 		return reboots
 	}
 	end := a.stretches[len(a.stretches)-1].to
-	return slices.DeleteFunc(slices.Clone(reboots), func(r forecast.Reboot) bool { return r.StartsAt.After(end) })
+	return slices.DeleteFunc(slices.Clone(reboots), func(r forecast.Expected) bool { return r.StartsAt.After(end) })
 }
 
 // steps lists the possible distances between ticks.

@@ -271,7 +271,7 @@ type row struct {
 
 // rows returns the rows of the reboots in order of their start. If there are too many, each row has
 // several nodes.
-func rows(reboots []forecast.Reboot, zone *time.Location) []row {
+func rows(reboots []forecast.Expected, zone *time.Location) []row {
 	each := max(1, (len(reboots)+mostRows-1)/mostRows)
 	var list []row
 	for i := 0; i < len(reboots); i += each {
@@ -285,14 +285,14 @@ func rows(reboots []forecast.Reboot, zone *time.Location) []row {
 	return list
 }
 
-func single(r forecast.Reboot, zone *time.Location) row {
+func single(r forecast.Expected, zone *time.Location) row {
 	return row{label: r.Node, title: r.Node + ": " + between(r.StartsAt, r.EndsAt, zone), bars: []bar{
 		{"before", r.StartsAt, r.DrainsAt}, {"drain", r.DrainsAt, r.RebootsAt}, {"reboot", r.RebootsAt, r.SettlesAt}, {"settle", r.SettlesAt, r.EndsAt},
 	}}
 }
 
 // several returns a row for several nodes, with a bar for each uninterrupted series of reboots.
-func several(some []forecast.Reboot, zone *time.Location) row {
+func several(some []forecast.Expected, zone *time.Location) row {
 	spans := make([]stretch, 0, len(some))
 	for _, r := range some {
 		spans = append(spans, stretch{from: r.StartsAt, to: r.EndsAt})

@@ -49,7 +49,7 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 		t.Unknown, t.CompletionAt, t.Window, t.Reboots = "No manager runs, and without one no reboot begins.", time.Time{}, nil, nil
 	}
 	if t.Reboots == nil {
-		t.Reboots = []forecast.Reboot{} // programs iterate over it
+		t.Reboots = []forecast.Expected{} // programs iterate over it
 	}
 	for _, d := range f.Plan(policy).Decisions {
 		if d.Status == corev1.ConditionFalse {
@@ -69,7 +69,7 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 }
 
 // mayFail returns the pods with closed budgets on nodes that are to be rebooted.
-func mayFail(f fleet.Fleet, policy *v1alpha1.RebootPolicy, reboots []forecast.Reboot) map[string]string {
+func mayFail(f fleet.Fleet, policy *v1alpha1.RebootPolicy, reboots []forecast.Expected) map[string]string {
 	doubts := map[string]string{}
 	for _, r := range reboots {
 		if _, n := f.Node(r.Node); n != nil && !r.InProgress {
@@ -130,7 +130,7 @@ func (t Timetable) reboots(l terminal.Look) []string {
 	return l.Table([]string{"NODE", "STARTS", "+DRAINS", "+REBOOTS", "+SETTLES", "ENDS", "+>IN", "+WAITS FOR", "WINDOW"}, rows)
 }
 
-func (t Timetable) row(r forecast.Reboot, zone *time.Location) []terminal.Cell {
+func (t Timetable) row(r forecast.Expected, zone *time.Location) []terminal.Cell {
 	starts, ends := moment.Ends(r.StartsAt, r.EndsAt, t.At, zone)
 	window := terminal.Cell{Text: r.Window, Style: terminal.Quiet}
 	switch {
