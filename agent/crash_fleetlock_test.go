@@ -37,27 +37,27 @@ func (s *scenario) serveFleetLock(ctx context.Context, mgr manager.Manager) erro
 }
 
 // runClient asks for one reboot until it may, reboots the host, and reports the steady state until that is accepted.
-func (m *crashedHost) runClient(ctx context.Context) {
-	if !m.ask(ctx, "pre-reboot") {
+func (h *crashedHost) runClient(ctx context.Context) {
+	if !h.ask(ctx, "pre-reboot") {
 		return
 	}
 	var node corev1.Node
-	if err := m.s.api.Get(ctx, client.ObjectKey{Name: m.Name}, &node); err != nil || !fleetlock.Passed(&node) {
-		m.s.t.Errorf("%s may reboot, but the Node shows %v (%v)", m.Name, node.Annotations, err)
+	if err := h.s.api.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil || !fleetlock.Passed(&node) {
+		h.s.t.Errorf("%s may reboot, but the Node shows %v (%v)", h.Name, node.Annotations, err)
 	}
-	m.reboot(ctx)
-	m.steady.Store(m.ask(ctx, "steady-state"))
+	h.reboot(ctx)
+	h.steady.Store(h.ask(ctx, "steady-state"))
 }
 
 // ask asks until the answer is yes, or the scenario ends.
-func (m *crashedHost) ask(ctx context.Context, call string) bool {
+func (h *crashedHost) ask(ctx context.Context, call string) bool {
 	for ctx.Err() == nil {
-		m.s.mu.Lock()
-		server := m.s.server
-		m.s.mu.Unlock()
-		body := strings.NewReader(fmt.Sprintf(`{"client_params":{"id":%q,"group":"default"}}`, m.Name))
+		h.s.mu.Lock()
+		server := h.s.server
+		h.s.mu.Unlock()
+		body := strings.NewReader(fmt.Sprintf(`{"client_params":{"id":%q,"group":"default"}}`, h.Name))
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+server+"/v1/"+call, body)
-		must(m.s.t, err)
+		must(h.s.t, err)
 		request.Header.Set("fleet-lock-protocol", "true")
 		response, err := http.DefaultClient.Do(request)
 		if err == nil {

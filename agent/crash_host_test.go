@@ -26,7 +26,7 @@ type crashedHost struct {
 }
 
 // reboots returns the number of reboots of the host.
-func (m *crashedHost) reboots() int { return m.Boots() - 1 }
+func (h *crashedHost) reboots() int { return h.Boots() - 1 }
 
 func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
 	m := &crashedHost{Machine: hosttest.NewMachine(s.t, s.name+"-"+suffix, "4000.0.0"), s: s}
@@ -50,26 +50,26 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 	}))
 }
 
-func (m *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	return agentOf(ctx, m.Machine, config, newReadiness(clock.RealClock{}, renewAfter), func(*reboot.Assembly) {})
+func (h *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
+	return agentOf(ctx, h.Machine, config, newReadiness(clock.RealClock{}, renewAfter), func(*reboot.Assembly) {})
 }
 
 // reboot reboots the host for logind: everything on it ends, and a new boot begins.
-func (m *crashedHost) reboot(ctx context.Context) {
-	m.agent.kill()
-	m.comesUp(ctx, m.s.rollsBack)
-	m.agent.start(ctx)
+func (h *crashedHost) reboot(ctx context.Context) {
+	h.agent.kill()
+	h.comesUp(ctx, h.s.rollsBack)
+	h.agent.start(ctx)
 }
 
 // comesUp starts a new boot with its kubelet. An update is staged or not.
-func (m *crashedHost) comesUp(ctx context.Context, staged bool) {
-	if err := m.Boot(); err != nil {
-		m.s.t.Errorf("booting: %v", err)
+func (h *crashedHost) comesUp(ctx context.Context, staged bool) {
+	if err := h.Boot(); err != nil {
+		h.s.t.Errorf("booting: %v", err)
 	}
 	if staged {
-		m.Engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
+		h.Engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
 	}
-	if err := testenv.ReportReady(ctx, m.s.api, m.Name, m.BootID()); err != nil && ctx.Err() == nil {
-		m.s.t.Errorf("bringing %s up: %v", m.Name, err)
+	if err := testenv.ReportReady(ctx, h.s.api, h.Name, h.BootID()); err != nil && ctx.Err() == nil {
+		h.s.t.Errorf("bringing %s up: %v", h.Name, err)
 	}
 }

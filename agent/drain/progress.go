@@ -258,23 +258,23 @@ type podState struct {
 
 // waits reports whether no request is needed for the pod, because only the watch can bring news. A
 // pod that is already terminating needs one if the policy shortens its grace period.
-func (e *podState) waits() bool {
-	return e.accepted || !e.deleted.IsZero() && e.decision.gracePeriod == 0 || e.decision.undrainable != "" ||
-		e.decision.action == v1alpha1.DrainWaitCompleted
+func (s *podState) waits() bool {
+	return s.accepted || !s.deleted.IsZero() && s.decision.gracePeriod == 0 || s.decision.undrainable != "" ||
+		s.decision.action == v1alpha1.DrainWaitCompleted
 }
 
-func (e *podState) pod(reason, message string) Pod {
-	return Pod{Namespace: e.Namespace, Name: e.Name, UID: e.uid, Reason: reason, Message: message}
+func (s *podState) pod(reason, message string) Pod {
+	return Pod{Namespace: s.Namespace, Name: s.Name, UID: s.uid, Reason: reason, Message: message}
 }
 
 // held reports whether a budget blocks the pod, so that the budgets of its namespace should be
 // watched.
-func (e *podState) held() bool { return e.answer == refused || e.answer == crowded }
+func (s *podState) held() bool { return s.answer == refused || s.answer == crowded }
 
 // budgeted reports whether PodDisruptionBudgets apply to the request for the pod. They do not apply
 // to pods that have not started, or to deletions.
-func (e *podState) budgeted() bool {
-	return !e.pending && e.deleted.IsZero() && e.decision.undrainable == "" && e.decision.action == v1alpha1.DrainEvict
+func (s *podState) budgeted() bool {
+	return !s.pending && s.deleted.IsZero() && s.decision.undrainable == "" && s.decision.action == v1alpha1.DrainEvict
 }
 
 func byName(a, b *podState) int {

@@ -138,12 +138,12 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 }
 
 // stuck returns the pod as one that still exists long after its grace period.
-func (e *podState) stuck() Pod {
-	why := fmt.Sprintf("still there after its grace period, which ended at %s", timing.Instant(e.deleted))
-	if len(e.finalizers) > 0 {
-		why += "; finalizers keep it: " + message.Names(e.finalizers, maxFinalizers)
+func (s *podState) stuck() Pod {
+	why := fmt.Sprintf("still there after its grace period, which ended at %s", timing.Instant(s.deleted))
+	if len(s.finalizers) > 0 {
+		why += "; finalizers keep it: " + message.Names(s.finalizers, maxFinalizers)
 	}
-	return e.pod(ReasonStuckTerminating, why)
+	return s.pod(ReasonStuckTerminating, why)
 }
 
 // maxFinalizers is the largest number of finalizers in a message about a pod.

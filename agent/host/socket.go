@@ -69,21 +69,21 @@ type boundedReader struct {
 }
 
 // Read implements io.Reader.
-func (r *boundedReader) Read(p []byte) (int, error) {
-	for r.next.Len() == 0 {
-		message, err := r.message()
+func (b *boundedReader) Read(p []byte) (int, error) {
+	for b.next.Len() == 0 {
+		message, err := b.message()
 		if err != nil {
 			return 0, err
 		}
-		r.next.Reset(message)
+		b.next.Reset(message)
 	}
-	return r.next.Read(p)
+	return b.next.Read(p)
 }
 
 // message returns the next message, or nothing if the message is dropped. While it authenticates
 // the agent, the server sends lines, which never begin like a message.
-func (r *boundedReader) message() ([]byte, error) {
-	first, err := r.in.Peek(1)
+func (b *boundedReader) message() ([]byte, error) {
+	first, err := b.in.Peek(1)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func (r *boundedReader) message() ([]byte, error) {
 	case 'B':
 		order = binary.BigEndian
 	default:
-		return r.in.ReadSlice('\n')
+		return b.in.ReadSlice('\n')
 	}
-	head, err := r.in.Peek(fixedHeader)
+	head, err := b.in.Peek(fixedHeader)
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +106,12 @@ func (r *boundedReader) message() ([]byte, error) {
 	case answer && size > maxAnswerBytes:
 		return nil, ErrTooLarge
 	case !answer && (kind != dbus.TypeSignal || size > maxSignalBytes):
-		_, err := io.CopyN(io.Discard, r.in, size)
+		_, err := io.CopyN(io.Discard, b.in, size)
 		return nil, err
 	}
-	r.size = int(size)
+	b.size = int(size)
 	message := make([]byte, size)
-	if _, err := io.ReadFull(r.in, message); err != nil {
+	if _, err := io.ReadFull(b.in, message); err != nil {
 		return nil, err
 	}
 	if !answer && !decodes(message) {

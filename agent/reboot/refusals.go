@@ -28,27 +28,27 @@ type refusals struct {
 }
 
 // note records the result of a reconcile. Outages do not change anything.
-func (f *refusals) note(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *refusals) note(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
 	case err == nil:
-		f.since = time.Time{}
+		r.since = time.Time{}
 	case !nodepatch.IsRefusal(err):
-	case f.since.IsZero():
-		f.since = f.clock.Now()
+	case r.since.IsZero():
+		r.since = r.clock.Now()
 		fallthrough
 	default:
-		f.answer = err.Error()
+		r.answer = err.Error()
 	}
 }
 
 // check implements healthz.Checker.
-func (f *refusals) check(*http.Request) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.since.IsZero() || f.clock.Since(f.since) < refusedPatience {
+func (r *refusals) check(*http.Request) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.since.IsZero() || r.clock.Since(r.since) < refusedPatience {
 		return nil
 	}
-	return fmt.Errorf("the API server refuses what the agent writes on its Node: %s", f.answer)
+	return fmt.Errorf("the API server refuses what the agent writes on its Node: %s", r.answer)
 }

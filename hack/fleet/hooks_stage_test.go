@@ -50,23 +50,23 @@ func newHooked(t *testing.T) *hooked {
 }
 
 // in returns a copy for a subtest.
-func (s *hooked) in(t *testing.T) *hooked {
+func (h *hooked) in(t *testing.T) *hooked {
 	t.Helper()
-	part := *s.trial
+	part := *h.trial
 	part.T = t
-	return &hooked{&part, s.dir}
+	return &hooked{&part, h.dir}
 }
 
 // manifests returns files of docs/hooks, edited as their users should: with the work of this test.
-func (s *hooked) manifests(names ...string) []byte {
-	s.Helper()
+func (h *hooked) manifests(names ...string) []byte {
+	h.Helper()
 	var all []string
 	for _, name := range names {
 		text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "hooks", name))
-		s.must(err)
+		h.must(err)
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			if strings.Contains(document, "\nkind: DaemonSet\n") {
-				document = s.changed(document)
+				document = h.changed(document)
 			}
 			all = append(all, document)
 		}
@@ -74,14 +74,14 @@ func (s *hooked) manifests(names ...string) []byte {
 	return []byte(strings.Join(all, "\n---\n"))
 }
 
-func (s *hooked) changed(document string) string {
-	s.Helper()
+func (h *hooked) changed(document string) string {
+	h.Helper()
 	var set appsv1.DaemonSet
-	s.must(yaml.UnmarshalStrict([]byte(document), &set))
+	h.must(yaml.UnmarshalStrict([]byte(document), &set))
 	env := set.Spec.Template.Spec.Containers[0].Env
 	for name, value := range map[string]string{
-		"WORK":     fmt.Sprintf(`cd %q && sh "./$NODE_NAME"`, s.dir),
-		"CHECK":    fmt.Sprintf(`cd %q && if ! test -e well; then echo one is not well; exit 1; fi`, s.dir),
+		"WORK":     fmt.Sprintf(`cd %q && sh "./$NODE_NAME"`, h.dir),
+		"CHECK":    fmt.Sprintf(`cd %q && if ! test -e well; then echo one is not well; exit 1; fi`, h.dir),
 		"PATIENCE": "0",
 		"PERIOD":   "0.1",
 	} {
@@ -90,45 +90,45 @@ func (s *hooked) changed(document string) string {
 		}
 	}
 	text, err := yaml.Marshal(set)
-	s.must(err)
+	h.must(err)
 	return string(text)
 }
 
-func (s *hooked) write(name, text string) {
-	s.Helper()
-	s.must(os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
+func (h *hooked) write(name, text string) {
+	h.Helper()
+	h.must(os.WriteFile(filepath.Join(h.dir, name), []byte(text), 0o600))
 }
 
-func (s *hooked) read(name string) string {
-	s.Helper()
-	text, err := os.ReadFile(filepath.Join(s.dir, name))
-	s.must(err)
+func (h *hooked) read(name string) string {
+	h.Helper()
+	text, err := os.ReadFile(filepath.Join(h.dir, name))
+	h.must(err)
 	return string(text)
 }
 
 // stage stages an update on a machine. The before-hook runs work there.
-func (s *hooked) stage(host *Host, work string) {
-	s.Helper()
-	s.write(host.Name, work+"\n")
-	s.must(host.Stage())
+func (h *hooked) stage(host *Host, work string) {
+	h.Helper()
+	h.write(host.Name, work+"\n")
+	h.must(host.Stage())
 }
 
 // where lists the hooks' pods and their nodes.
-func (s *hooked) where() string {
-	s.Helper()
+func (h *hooked) where() string {
+	h.Helper()
 	var found []string
-	for _, pod := range s.pods(hookNamespace, "") {
+	for _, pod := range h.pods(hookNamespace, "") {
 		found = append(found, pod.Spec.ServiceAccountName+" on "+pod.Spec.NodeName)
 	}
 	return strings.Join(found, ", ")
 }
 
 // kill kills the process of a hook's pod, like a crash of its container, and returns the time.
-func (s *hooked) kill(hook string) time.Time {
-	s.Helper()
-	for _, pod := range s.pods(hookNamespace, "") {
+func (h *hooked) kill(hook string) time.Time {
+	h.Helper()
+	for _, pod := range h.pods(hookNamespace, "") {
 		if pod.Spec.ServiceAccountName == hook {
-			k := s.fleet.kubelet
+			k := h.fleet.kubelet
 			k.mu.Lock()
 			p := k.processes[pod.UID]
 			k.mu.Unlock()
@@ -139,10 +139,10 @@ func (s *hooked) kill(hook string) time.Time {
 }
 
 // looks returns how often a hook has read a Node since a time.
-func (s *hooked) looks(hook string, since time.Time) int {
-	s.Helper()
-	requests, err := s.fleet.Cluster.Requests(since, time.Now())
-	s.must(err)
+func (h *hooked) looks(hook string, since time.Time) int {
+	h.Helper()
+	requests, err := h.fleet.Cluster.Requests(since, time.Now())
+	h.must(err)
 	looks := 0
 	for _, r := range requests {
 		if r.User == "system:serviceaccount:"+hookNamespace+":"+hook && r.Verb == "get" && r.Resource == "nodes" {

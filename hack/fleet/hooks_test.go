@@ -95,33 +95,33 @@ func TestHooks(t *testing.T) {
 }
 
 // permitted returns the node's condition RebootPermitted, or a zero one.
-func (s *hooked) permitted(node string) corev1.NodeCondition {
-	return v1alpha1.NodeCondition(s.node(node).Status.Conditions, v1alpha1.NodeRebootPermitted)
+func (h *hooked) permitted(node string) corev1.NodeCondition {
+	return v1alpha1.NodeCondition(h.node(node).Status.Conditions, v1alpha1.NodeRebootPermitted)
 }
 
-func (s *hooked) reason(node string) string {
-	c := s.permitted(node)
+func (h *hooked) reason(node string) string {
+	c := h.permitted(node)
 	return string(c.Status) + " " + c.Reason
 }
 
 // traces lists what hooks have left behind: labels and annotations of the node, and pods.
-func (s *hooked) traces(node string) string {
-	n, remaining := s.node(node), []string{}
+func (h *hooked) traces(node string) string {
+	n, remaining := h.node(node), []string{}
 	for _, key := range []string{v1alpha1.LabelBeforeReboot, v1alpha1.LabelAfterReboot, v1alpha1.AnnotationHooks, before, after, consent} {
 		if n.Labels[key]+n.Annotations[key] != "" {
 			remaining = append(remaining, key)
 		}
 	}
-	if pods := s.where(); pods != "" {
+	if pods := h.where(); pods != "" {
 		remaining = append(remaining, pods)
 	}
 	return strings.Join(remaining, ", ")
 }
 
 // event reports whether the node has an event with the given reason and text.
-func (s *hooked) event(node, reason, text string) bool {
-	events, err := s.fleet.Cluster.Client().EventsV1().Events("").List(s.Context(), metav1.ListOptions{})
-	s.must(err)
+func (h *hooked) event(node, reason, text string) bool {
+	events, err := h.fleet.Cluster.Client().EventsV1().Events("").List(h.Context(), metav1.ListOptions{})
+	h.must(err)
 	for i := range events.Items {
 		e := &events.Items[i]
 		if e.Regarding.Kind == "Node" && e.Regarding.Name == node && e.Reason == reason && strings.Contains(e.Note, text) {

@@ -14,12 +14,12 @@ import (
 type object = map[string]any
 
 // tokens tests what the token of a node's before-hook allows, with dry runs.
-func (s *hooked) tokens(own, other string) {
-	pod := s.pods(hookNamespace, "")[0]
-	token, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, &pod)
-	s.must(err)
-	unbound, err := s.fleet.Cluster.Token(s.Context(), pod.Namespace, pod.Spec.ServiceAccountName, nil)
-	s.must(err)
+func (h *hooked) tokens(own, other string) {
+	pod := h.pods(hookNamespace, "")[0]
+	token, err := h.fleet.Cluster.Token(h.Context(), pod.Namespace, pod.Spec.ServiceAccountName, &pod)
+	h.must(err)
+	unbound, err := h.fleet.Cluster.Token(h.Context(), pod.Namespace, pod.Spec.ServiceAccountName, nil)
+	h.must(err)
 	annotations := func(key string, value any) object { return object{"annotations": object{key: value}} }
 	const elsewhere, another, nothing = `the hook on node "node-1" may not write node node-2`, "the hook may change no annotation but " + before,
 		"the hook may change nothing but its answer"
@@ -43,28 +43,28 @@ func (s *hooked) tokens(own, other string) {
 		"a taint":     {token: token, node: own, patch: object{"spec": object{"taints": []object{{"key": "a", "effect": "NoSchedule"}}}}, why: nothing},
 		"a status":    {token: token, node: own, status: "status", patch: object{"status": object{"phase": "Pending"}}, why: "cannot patch resource \"nodes/status\""},
 	} {
-		err := s.try(tc.token, tc.node, tc.status, tc.patch)
+		err := h.try(tc.token, tc.node, tc.status, tc.patch)
 		switch {
 		case tc.why == "" && err != nil:
-			s.Errorf("%s: %v", name, err)
+			h.Errorf("%s: %v", name, err)
 		case tc.why != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.why)):
-			s.Errorf("%s: %v, want forbidden, %q", name, err, tc.why)
+			h.Errorf("%s: %v, want forbidden, %q", name, err, tc.why)
 		}
 	}
 }
 
 // try patches a node as the token's owner, with a dry run.
-func (s *hooked) try(token, node, subresource string, patch object) error {
-	config := rest.AnonymousClientConfig(s.fleet.Cluster.Config())
+func (h *hooked) try(token, node, subresource string, patch object) error {
+	config := rest.AnonymousClientConfig(h.fleet.Cluster.Config())
 	config.BearerToken = token
 	api, err := kubernetes.NewForConfig(config)
-	s.must(err)
+	h.must(err)
 	body, err := json.Marshal(patch)
-	s.must(err)
+	h.must(err)
 	var subresources []string
 	if subresource != "" {
 		subresources = []string{subresource}
 	}
-	_, err = api.CoreV1().Nodes().Patch(s.Context(), node, types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+	_, err = api.CoreV1().Nodes().Patch(h.Context(), node, types.MergePatchType, body, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
 	return err
 }

@@ -136,8 +136,8 @@ func (c *Calendar) add(s window.State, t time.Time, first bool) {
 }
 
 // lasts reports whether an opening is still open at an instant.
-func (e *Period) lasts(t time.Time) bool {
-	return e != nil && e.Kind == Open && (e.To.IsZero() || t.Before(e.To))
+func (p *Period) lasts(t time.Time) bool {
+	return p != nil && p.Kind == Open && (p.To.IsZero() || t.Before(p.To))
 }
 
 func (c *Calendar) last() *Period {
@@ -200,63 +200,63 @@ func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 var styles = map[Kind]terminal.Style{Open: terminal.Good, Blackout: terminal.Bad, ClockChange: terminal.Wait}
 
 // row formats a period in its own time zone, or else in the reader's.
-func (e Period) row(readers *time.Location, now time.Time) []terminal.Cell {
-	zone, err := time.LoadLocation(e.TimeZone)
-	if err != nil || e.TimeZone == "" {
+func (p Period) row(readers *time.Location, now time.Time) []terminal.Cell {
+	zone, err := time.LoadLocation(p.TimeZone)
+	if err != nil || p.TimeZone == "" {
 		zone = readers
 	}
-	from, until := e.From.In(zone).Format("Mon 2006-01-02 15:04 MST"), ""
-	if e.Begun {
+	from, until := p.From.In(zone).Format("Mon 2006-01-02 15:04 MST"), ""
+	if p.Begun {
 		from = "now"
 	}
 	switch {
-	case !e.To.IsZero():
-		until = moment.At(e.To, e.From, zone)
-	case e.Kind != ClockChange:
+	case !p.To.IsZero():
+		until = moment.At(p.To, p.From, zone)
+	case p.Kind != ClockChange:
 		until = "no known end"
 	}
 	return []terminal.Cell{
 		{Text: from},
 		{Text: until},
-		{Text: e.utc(), Style: terminal.Quiet},
-		{Text: e.span(now)},
-		{Text: moment.Span(e.From.Sub(now))},
+		{Text: p.utc(), Style: terminal.Quiet},
+		{Text: p.span(now)},
+		{Text: moment.Span(p.From.Sub(now))},
 		{Text: zone.String()},
-		{Text: e.what(), Style: styles[e.Kind]},
+		{Text: p.what(), Style: styles[p.Kind]},
 	}
 }
 
 // utc formats the period in UTC.
-func (e Period) utc() string {
-	from := e.From.UTC().Format("Mon 15:04")
-	if e.Begun {
+func (p Period) utc() string {
+	from := p.From.UTC().Format("Mon 15:04")
+	if p.Begun {
 		from = "now"
 	}
-	if e.To.IsZero() {
+	if p.To.IsZero() {
 		return from
 	}
-	return from + " – " + e.To.UTC().Format("Mon 15:04")
+	return from + " – " + p.To.UTC().Format("Mon 15:04")
 }
 
-func (e Period) span(now time.Time) string {
-	if e.To.IsZero() {
+func (p Period) span(now time.Time) string {
+	if p.To.IsZero() {
 		return ""
 	}
-	from := e.From
-	if e.Begun {
+	from := p.From
+	if p.Begun {
 		from = now
 	}
-	return moment.Length(e.To.Sub(from).Truncate(time.Minute))
+	return moment.Length(p.To.Sub(from).Truncate(time.Minute))
 }
 
-func (e Period) what() string {
-	names, notes := strings.Join(e.Names, ", "), strings.Join(e.Notes, "; ")
+func (p Period) what() string {
+	names, notes := strings.Join(p.Names, ", "), strings.Join(p.Notes, "; ")
 	switch {
-	case e.Kind == ClockChange:
+	case p.Kind == ClockChange:
 		return notes
-	case e.Kind == Blackout && e.Reason != "":
-		return fmt.Sprintf("blackout %s: %s", names, e.Reason)
-	case e.Kind == Blackout:
+	case p.Kind == Blackout && p.Reason != "":
+		return fmt.Sprintf("blackout %s: %s", names, p.Reason)
+	case p.Kind == Blackout:
 		return "blackout " + names
 	case names == "":
 		names = "always open"

@@ -53,17 +53,17 @@ func (c *Calendar) noteClocks(windows []v1alpha1.Window, from time.Time) {
 }
 
 // note describes how a clock change affects the start or the end of a window.
-func (e *Period) note(j jump, start string) {
-	reads := e.From.In(j.zone).Format("15:04")
+func (p *Period) note(j jump, start string) {
+	reads := p.From.In(j.zone).Format("15:04")
 	switch {
-	case e.Begun:
-	case e.From.Equal(j.at) && reads != start:
-		e.Notes = append(e.Notes, start+" is skipped: it begins after the gap")
-	case j.by < 0 && reads == start && !e.From.Before(j.at.Add(j.by)) && e.From.Before(j.at):
-		e.Notes = append(e.Notes, start+" comes twice: it begins with the first")
+	case p.Begun:
+	case p.From.Equal(j.at) && reads != start:
+		p.Notes = append(p.Notes, start+" is skipped: it begins after the gap")
+	case j.by < 0 && reads == start && !p.From.Before(j.at.Add(j.by)) && p.From.Before(j.at):
+		p.Notes = append(p.Notes, start+" comes twice: it begins with the first")
 	}
-	if e.From.Before(j.at) && j.at.Before(e.To) {
-		e.Notes = append(e.Notes, j.note())
+	if p.From.Before(j.at) && j.at.Before(p.To) {
+		p.Notes = append(p.Notes, j.note())
 	}
 }
 

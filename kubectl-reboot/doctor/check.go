@@ -101,13 +101,13 @@ func includes(narrow, wide v1alpha1.LabelSelector) bool {
 }
 
 // FindingLines formats the findings and their number for people.
-func (r Diagnosis) FindingLines(l terminal.Look, checked int) []string {
+func (d Diagnosis) FindingLines(l terminal.Look, checked int) []string {
 	var lines []string
-	for _, f := range r.Findings {
+	for _, f := range d.Findings {
 		lines = append(lines, f.lines(l)...)
 	}
 	if len(lines) == 0 {
 		return []string{message.Count(checked, "policy", "policies") + " checked. Nothing is wrong."}
 	}
-	return append(lines, "", message.Count(checked, "policy", "policies")+" checked: "+r.sum())
+	return append(lines, "", message.Count(checked, "policy", "policies")+" checked: "+d.sum())
 }

@@ -152,17 +152,17 @@ func (f *findings) add(level Level, message, command string, nodes ...string) {
 const letLook = "kubectl create clusterrolebinding reboot-doctor --clusterrole=reboot-operator-doctor --user=USER"
 
 // About returns the findings that concern one node or the whole cluster.
-func (r Diagnosis) About(node string) Diagnosis {
-	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
+func (d Diagnosis) About(node string) Diagnosis {
+	d.Findings = slices.DeleteFunc(slices.Clone(d.Findings), func(f Finding) bool {
 		return len(f.Nodes) > 0 && !slices.Contains(f.Nodes, node)
 	})
-	return r
+	return d
 }
 
 // Bad returns the number of findings that are more than warnings.
-func (r Diagnosis) Bad() int {
+func (d Diagnosis) Bad() int {
 	bad := 0
-	for _, f := range r.Findings {
+	for _, f := range d.Findings {
 		if f.Level != Warning {
 			bad++
 		}
@@ -183,11 +183,11 @@ var marks = map[Level]struct {
 
 // Lines formats the report for people: every check, its problems with a command that helps, and a
 // summary.
-func (r Diagnosis) Lines(l terminal.Look) []string {
+func (d Diagnosis) Lines(l terminal.Look) []string {
 	var lines []string
 	for _, k := range checks {
 		well := true
-		for _, f := range r.Findings {
+		for _, f := range d.Findings {
 			if f.Check == k.check {
 				well = false
 				lines = append(lines, f.lines(l)...)
@@ -197,7 +197,7 @@ func (r Diagnosis) Lines(l terminal.Look) []string {
 			lines = append(lines, l.Theme.Paint(terminal.Good, "✓")+" "+string(k.check))
 		}
 	}
-	return append(lines, "", r.sum())
+	return append(lines, "", d.sum())
 }
 
 func (f Finding) lines(l terminal.Look) []string {
@@ -214,10 +214,10 @@ func (f Finding) lines(l terminal.Look) []string {
 }
 
 // sum formats the summary.
-func (r Diagnosis) sum() string {
-	bad := r.Bad()
-	if bad == 0 && len(r.Findings) == 0 {
+func (d Diagnosis) sum() string {
+	bad := d.Bad()
+	if bad == 0 && len(d.Findings) == 0 {
 		return "Nothing is wrong."
 	}
-	return message.Count(bad, "problem", "problems") + ", " + message.Count(len(r.Findings)-bad, "warning", "warnings") + "."
+	return message.Count(bad, "problem", "problems") + ", " + message.Count(len(d.Findings)-bad, "warning", "warnings") + "."
 }

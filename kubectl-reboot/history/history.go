@@ -39,11 +39,11 @@ func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Attempt {
 }
 
 // over returns the end of the attempt, or if that is unknown, the time of its grant.
-func (e Attempt) over() time.Time {
-	if e.EndedAt.IsZero() {
-		return e.GrantedAt.Time
+func (a Attempt) over() time.Time {
+	if a.EndedAt.IsZero() {
+		return a.GrantedAt.Time
 	}
-	return e.EndedAt.Time
+	return a.EndedAt.Time
 }
 
 // Lines formats the history for people.
@@ -67,24 +67,24 @@ var styles = map[v1alpha1.RebootResult]terminal.Style{
 	v1alpha1.RebootWithdrawn: terminal.Wait, v1alpha1.RebootUnexpected: terminal.Wait,
 }
 
-func (e Attempt) row(zone *time.Location) []terminal.Cell {
+func (a Attempt) row(zone *time.Location) []terminal.Cell {
 	ended := "never"
-	if !e.EndedAt.IsZero() {
-		ended = moment.Exact(e.EndedAt.Time, zone)
+	if !a.EndedAt.IsZero() {
+		ended = moment.Exact(a.EndedAt.Time, zone)
 	}
-	granted, number := moment.Exact(e.GrantedAt.Time, zone), strconv.FormatInt(e.Seq, 10)
-	if e.Result == v1alpha1.RebootUnexpected {
+	granted, number := moment.Exact(a.GrantedAt.Time, zone), strconv.FormatInt(a.Seq, 10)
+	if a.Result == v1alpha1.RebootUnexpected {
 		granted, number = "never", "-"
 	}
 	return []terminal.Cell{
-		{Text: e.Node},
+		{Text: a.Node},
 		{Text: granted},
 		{Text: number},
 		{Text: ended},
-		{Text: string(e.Result), Style: styles[e.Result]},
-		length(e.Drain), length(e.Reboot), length(e.Settle),
-		{Text: e.Policy},
-		{Text: e.What()},
+		{Text: string(a.Result), Style: styles[a.Result]},
+		length(a.Drain), length(a.Reboot), length(a.Settle),
+		{Text: a.Policy},
+		{Text: a.What()},
 	}
 }
 
@@ -98,27 +98,27 @@ func length(d *metav1.Duration) terminal.Cell {
 
 // What says why the reboot was made, what changed and how many pods did not leave properly, or why
 // no reboot was made.
-func (e Attempt) What() string {
+func (a Attempt) What() string {
 	var parts []string
-	if e.Reason != "" {
-		parts = append(parts, string(e.Reason))
+	if a.Reason != "" {
+		parts = append(parts, string(a.Reason))
 	}
 	switch {
-	case e.FromVersion == "" && e.ToVersion == "":
-	case e.ToVersion == "":
-		parts = append(parts, e.FromVersion)
-	case e.FromVersion == e.ToVersion && e.Result == v1alpha1.RebootSucceeded:
-		parts = append(parts, e.FromVersion+", the same version after the reboot")
-	case e.FromVersion == e.ToVersion:
-		parts = append(parts, e.FromVersion)
+	case a.FromVersion == "" && a.ToVersion == "":
+	case a.ToVersion == "":
+		parts = append(parts, a.FromVersion)
+	case a.FromVersion == a.ToVersion && a.Result == v1alpha1.RebootSucceeded:
+		parts = append(parts, a.FromVersion+", the same version after the reboot")
+	case a.FromVersion == a.ToVersion:
+		parts = append(parts, a.FromVersion)
 	default:
-		parts = append(parts, cmp.Or(e.FromVersion, "?")+" → "+cmp.Or(e.ToVersion, "?"))
+		parts = append(parts, cmp.Or(a.FromVersion, "?")+" → "+cmp.Or(a.ToVersion, "?"))
 	}
-	if e.PodsForced > 0 {
-		parts = append(parts, "pods forced: "+strconv.Itoa(int(e.PodsForced)))
+	if a.PodsForced > 0 {
+		parts = append(parts, "pods forced: "+strconv.Itoa(int(a.PodsForced)))
 	}
-	if e.Message != "" {
-		parts = append(parts, e.Message)
+	if a.Message != "" {
+		parts = append(parts, a.Message)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -73,13 +73,13 @@ type run struct {
 }
 
 // Run runs a schedule. An error means that the run failed or that its history is incomplete.
-func (l *Worker) Run(s schedule.Schedule) (Outcome, error) {
-	dir, err := os.MkdirTemp(l.cluster.Dir, "machines-")
+func (w *Worker) Run(s schedule.Schedule) (Outcome, error) {
+	dir, err := os.MkdirTemp(w.cluster.Dir, "machines-")
 	if err != nil {
 		return Outcome{}, fmt.Errorf("making the folder of the machines: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // whatever is left is removed with the worker's folder
-	r := newRun(l, s, dir)
+	r := newRun(w, s, dir)
 	defer r.end()
 	o := Outcome{Schedule: s}
 	if err := r.do(&o); err != nil {
@@ -89,7 +89,7 @@ func (l *Worker) Run(s schedule.Schedule) (Outcome, error) {
 		return o, err
 	}
 	r.end()
-	return o, r.wipe(l.life)
+	return o, r.wipe(w.life)
 }
 
 func newRun(l *Worker, s schedule.Schedule, dir string) *run {

@@ -60,50 +60,50 @@ func Start(ctx context.Context) (*Worker, error) {
 	return l, nil
 }
 
-func (l *Worker) start(ctx context.Context) error {
-	if err := l.connect(); err != nil {
+func (w *Worker) start(ctx context.Context) error {
+	if err := w.connect(); err != nil {
 		return err
 	}
-	file, err := os.Create(filepath.Join(l.cluster.Dir, "agents.log"))
+	file, err := os.Create(filepath.Join(w.cluster.Dir, "agents.log"))
 	if err != nil {
 		return fmt.Errorf("making the log of the agents: %w", err)
 	}
 	context.AfterFunc(ctx, func() { file.Close() })
-	l.log = logr.FromSlogHandler(slog.NewJSONHandler(file, nil))
-	l.group.Go(func() { l.fail(l.witness.Run(ctx)) })
-	if err := l.cluster.InstallKind(ctx); err != nil {
+	w.log = logr.FromSlogHandler(slog.NewJSONHandler(file, nil))
+	w.group.Go(func() { w.fail(w.witness.Run(ctx)) })
+	if err := w.cluster.InstallKind(ctx); err != nil {
 		return err
 	}
 	for i := range 2 {
-		r, err := newReplica(ctx, l, i)
+		r, err := newReplica(ctx, w, i)
 		if err != nil {
 			return err
 		}
-		l.replicas = append(l.replicas, r)
-		l.group.Go(func() { l.fail(r.run(ctx)) })
+		w.replicas = append(w.replicas, r)
+		w.group.Go(func() { w.fail(r.run(ctx)) })
 	}
 	return nil
 }
 
 // connect creates the client of administrators and kubelets, which network faults do not affect,
 // the wire for everybody else, and the witness.
-func (l *Worker) connect() error {
-	config := l.cluster.Config()
+func (w *Worker) connect() error {
+	config := w.cluster.Config()
 	config.Timeout = requestTimeout
 	scheme, err := controllers.Scheme()
 	if err != nil {
 		return err
 	}
-	if l.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if w.objects, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	transport, err := rest.TransportFor(l.cluster.Config())
+	transport, err := rest.TransportFor(w.cluster.Config())
 	if err != nil {
 		return fmt.Errorf("making the wire: %w", err)
 	}
-	l.wire, l.faults, l.witness = newWire(), faults.New(), witness.New(l.cluster.EtcdAddress(), scheme)
-	l.wire.Meddle(nil, l.faults.Strike)
-	l.transport = l.wire.Wrap(transport)
+	w.wire, w.faults, w.witness = newWire(), faults.New(), witness.New(w.cluster.EtcdAddress(), scheme)
+	w.wire.Meddle(nil, w.faults.Strike)
+	w.transport = w.wire.Wrap(transport)
 	return nil
 }
 
@@ -114,18 +114,18 @@ func newWire() *wire.Wire {
 	return w
 }
 
-func (l *Worker) fail(err error) {
+func (w *Worker) fail(err error) {
 	if err != nil {
-		l.cancel(err)
+		w.cancel(err)
 	}
 }
 
 // KeepLogs keeps the worker's folder after Stop and returns its path.
-func (l *Worker) KeepLogs() string { return l.cluster.KeepLogs() }
+func (w *Worker) KeepLogs() string { return w.cluster.KeepLogs() }
 
 // Stop ends every process of the worker.
-func (l *Worker) Stop() {
-	l.cancel(nil)
-	l.cluster.Stop()
-	l.group.Wait()
+func (w *Worker) Stop() {
+	w.cancel(nil)
+	w.cluster.Stop()
+	w.group.Wait()
 }

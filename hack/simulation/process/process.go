@@ -120,29 +120,29 @@ func NewRandom(seed uint64, names ...string) *Random {
 }
 
 // Chance returns true with a probability.
-func (d *Random) Chance(probability float64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.random.Float64() < probability
+func (r *Random) Chance(probability float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.Float64() < probability
 }
 
 // Below returns a number from 0 to n-1, or 0 if n is 0.
-func (d *Random) Below(n int) int {
+func (r *Random) Below(n int) int {
 	if n <= 0 {
 		return 0
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.random.IntN(n)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.random.IntN(n)
 }
 
 // Between returns a time between least and most, exact to the nanosecond, so that two things almost
 // never happen at once.
-func (d *Random) Between(least, most time.Duration) time.Duration {
+func (r *Random) Between(least, most time.Duration) time.Duration {
 	if most <= least {
 		return least
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return least + time.Duration(d.random.Int64N(int64(most-least)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return least + time.Duration(r.random.Int64N(int64(most-least)))
 }
