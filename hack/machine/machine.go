@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/host"
@@ -68,6 +69,26 @@ func (m *Machine) Boot() (id string, err error) {
 func (m *Machine) writeBootID() error {
 	if err := os.WriteFile(m.file, []byte(m.boot+"\n"), 0o600); err != nil {
 		return fmt.Errorf("writing a boot ID: %w", err)
+	}
+	return nil
+}
+
+// BootIDFile returns the path of the file that stands for /proc/sys/kernel/random/boot_id.
+func (m *Machine) BootIDFile() string { return m.file }
+
+// UptimeFile returns the path of the file that stands for /proc/uptime.
+func (m *Machine) UptimeFile() string { return m.file + ".uptime" }
+
+// ShowsUptime reports whether an agent can read the uptime, which it can after SetUptime.
+func (m *Machine) ShowsUptime() bool {
+	_, err := os.Stat(m.UptimeFile())
+	return err == nil
+}
+
+// SetUptime writes the uptime that an agent reads.
+func (m *Machine) SetUptime(up time.Duration) error {
+	if err := os.WriteFile(m.UptimeFile(), fmt.Appendf(nil, "%.0f 0\n", up.Seconds()), 0o600); err != nil {
+		return fmt.Errorf("writing an uptime: %w", err)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -30,8 +29,7 @@ type host struct {
 	*machine.Machine
 	program // runs the agent
 
-	bootIDFile string
-	labels     map[string]string
+	labels map[string]string
 	// budget covers the pods on the host's Node.
 	budget budget
 	// upSince is the time of the boot that the uptime implies.
@@ -42,10 +40,9 @@ type host struct {
 
 func newHost(w *World, script NodeScript) *host {
 	h := &host{
-		program:    program{world: w, name: script.Name, random: w.random("host", script.Name)},
-		bootIDFile: filepath.Join(w.folder, script.Name), labels: script.Labels, power: func() {}, budget: budget{changed: make(chan struct{})},
+		program: program{world: w, name: script.Name, random: w.random("host", script.Name)}, labels: script.Labels, power: func() {}, budget: budget{changed: make(chan struct{})},
 	}
-	h.Machine = machine.New(h.name, h.bootIDFile, func(event judge.MachineEvent, boot string) {
+	h.Machine = machine.New(h.name, filepath.Join(w.folder, h.name), func(event judge.MachineEvent, boot string) {
 		w.record(judge.Change{At: time.Now(), Name: h.name, Host: event, Boot: boot})
 	})
 	return h
@@ -157,8 +154,6 @@ const returnsAfter = 5 * time.Minute
 // Agents do not wait for hosts that have been up for that long.
 const longUp, settled = 10 * time.Hour, 3 * time.Minute
 
-func (h *host) uptimeFile() string { return h.bootIDFile + ".uptime" }
-
 // showUptime shows the uptime to the agent until wanted returns false.
 func (h *host) showUptime(wanted func() bool) {
 	h.setUptime(longUp)
@@ -166,12 +161,12 @@ func (h *host) showUptime(wanted func() bool) {
 		h.mu.Lock()
 		up := time.Since(h.upSince)
 		h.mu.Unlock()
-		h.world.must(os.WriteFile(h.uptimeFile(), fmt.Appendf(nil, "%.0f 0\n", up.Seconds()), 0o600))
+		h.world.must(h.SetUptime(up))
 		if !process.Wait(h.world.ctx, time.Minute) {
 			break
 		}
 	}
-	_ = os.Remove(h.uptimeFile())
+	_ = os.Remove(h.UptimeFile())
 }
 
 // setUptime sets the uptime of the host.
@@ -179,9 +174,8 @@ func (h *host) setUptime(up time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.upSince = time.Now().Add(-up)
-	if _, err := os.Stat(h.uptimeFile()); err == nil {
-		err = os.WriteFile(h.uptimeFile(), fmt.Appendf(nil, "%.0f 0\n", up.Seconds()), 0o600)
-		h.world.must(err)
+	if h.ShowsUptime() {
+		h.world.must(h.SetUptime(up))
 	}
 }
 

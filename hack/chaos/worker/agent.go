@@ -79,7 +79,7 @@ func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*ag
 func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (mgr manager.Manager, err error) {
 	mgr, a.reconciler, err = reboot.Assembly{
 		Config: &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line.Wrap(a.host.run.worker.transport)}, Node: node, Engines: []string{machine.Engine},
-		Host:    reboot.Host{BootIDFile: a.host.bootFile(), UptimeFile: a.host.uptimeFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
+		Host:    reboot.Host{BootIDFile: a.host.BootIDFile(), UptimeFile: a.host.UptimeFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
 		Metrics: reboot.NewMetrics(prometheus.NewRegistry()), Clock: hasty{&a.host.Clock},
 		Manager: func(options *manager.Options) {
 			options.Logger = log.WithValues("agent", node)

@@ -25,8 +25,8 @@ const (
 	acceptance, downtime = 30 * time.Millisecond, 100 * time.Millisecond
 	// returnsAfter is the time after a boot at which a need that returns is back.
 	returnsAfter = time.Second
-	// longUp is the uptime in seconds of a machine that shows it, before its first reboot.
-	longUp = 13000
+	// longUp is the uptime of a machine that shows it, before its first reboot.
+	longUp = 13000 * time.Second
 	// again is the delay before a played kubelet or administrator retries a write.
 	again = 100 * time.Millisecond
 )
@@ -53,7 +53,7 @@ func newHost(r *run, number int) (*host, error) {
 	h := &host{
 		run: r, number: number, name: fmt.Sprintf("s%d-n%02d", r.schedule.Seed, number), dir: filepath.Join(r.dir, fmt.Sprintf("machine-%02d", number)),
 	}
-	h.Machine = machine.New(h.name, h.bootFile(), func(event judge.MachineEvent, boot string) {
+	h.Machine = machine.New(h.name, filepath.Join(h.dir, "boot_id"), func(event judge.MachineEvent, boot string) {
 		r.note(number, event, boot, h.asked.Load())
 	})
 	h.Clock.Set(r.offset())
@@ -65,13 +65,10 @@ func newHost(r *run, number int) (*host, error) {
 	return h, errors.Join(os.WriteFile(filepath.Join(h.dir, "etc", "os-release"), []byte(release), 0o600), err)
 }
 
-func (h *host) bootFile() string   { return filepath.Join(h.dir, "boot_id") }
-func (h *host) uptimeFile() string { return filepath.Join(h.dir, "uptime") }
-
 // writeUptime shows the uptime of the host to the agent from now on. It is shorter in each boot, and
 // hours long, so that the agent does not wait for the host to settle.
 func (h *host) writeUptime() {
-	h.run.fail(os.WriteFile(h.uptimeFile(), fmt.Appendf(nil, "%d 0\n", longUp-10*h.Boots()), 0o600))
+	h.run.fail(h.SetUptime(longUp - 10*time.Second*time.Duration(h.Boots())))
 }
 
 // node returns the name of its Node.
@@ -166,7 +163,7 @@ func (h *host) powerCycle(ctx context.Context, boot string) {
 	if _, err := h.Boot(); err != nil {
 		h.run.fail(err)
 	}
-	if _, err := os.Stat(h.uptimeFile()); err == nil {
+	if h.ShowsUptime() {
 		h.writeUptime()
 	}
 	h.post(ctx)
