@@ -2,9 +2,7 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,17 +120,6 @@ func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *pl
 	}
 }
 
-// annotate changes an annotation if its value differs. An empty value removes it.
-func annotate(patch *nodepatch.Patch, key, before, after string) {
-	switch after {
-	case before:
-	case "":
-		patch.RemoveAnnotation(key)
-	default:
-		patch.Annotate(key, after)
-	}
-}
-
 func same(current *corev1.NodeCondition, d plan.Decision) bool {
 	if current == nil {
 		return d.Status == ""
@@ -150,73 +137,6 @@ func (w *nodeWriter) condition(kind corev1.NodeConditionType, d plan.Decision, b
 		c.LastHeartbeatTime = was.LastHeartbeatTime
 	}
 	return c
-}
-
-// writePlanMarkers writes the markers of a plan. They neither permit nor forbid anything, so a
-// failed write delays neither reboots nor the next pass.
-func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan) {
-	if _, err := w.writeMarkers(ctx, s, p.Markers); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot write all node markers")
-		s.putOff(refusedPause)
-	}
-}
-
-// writeMarkers sets and removes the pending taint and the longest uptime, and removes what ended
-// grants have left. Taints are one list with many writers, so each write carries the
-// resourceVersion on which it is based, and is repeated after a conflict. It reports whether
-// nothing was postponed. As many are written at once as conditions, for the same reason.
-func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (all bool, err error) {
-	all = true
-	later := func(after time.Duration) {
-		all = false
-		s.putOff(after)
-	}
-	var errs []error
-	written := 0
-	for _, m := range markers {
-		i, ok := s.index[m.Node]
-		if !ok {
-			continue
-		}
-		if wait := w.markerRefusals.waits(m.Node, w.clock.Now()); wait > 0 {
-			later(wait)
-			continue
-		}
-		if w.enough(s, written) {
-			later(conditionsPause)
-			break
-		}
-		written++
-		switch err := w.writeMarker(ctx, s, s.Nodes[i], m); {
-		case apierrors.IsConflict(err):
-			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; writing its markers again", "Node", klog.KRef("", m.Node))
-			later(conflictPause)
-		case err != nil && !apierrors.IsNotFound(err):
-			if isRefusal(err) {
-				w.markerRefusals.note(m.Node, w.clock.Now())
-				w.announce.refused(s, err)
-			}
-			errs = append(errs, err)
-		}
-	}
-	return all, errors.Join(errs...)
-}
-
-func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *plan.Node, m plan.Markers) error {
-	patch := nodepatch.New(n.ResourceVersion)
-	if m.RemoveAnnotations || m.RemoveExclusion {
-		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
-		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
-		removeMarkers(patch, n, grant)
-	}
-	if m.RemoveHooks {
-		endHooks(patch, n, math.MaxInt64)
-	}
-	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime, m.MaxUptime)
-	if n.Pending != m.Pending {
-		patch.Taint(plan.WithPending(n.Taints, m.Pending))
-	}
-	return w.patchNode(ctx, s, n, patch)
 }
 
 // refusedPause is the time before a Node that has refused a write gets another one.

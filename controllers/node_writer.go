@@ -318,29 +318,3 @@ func answerOf(err error) string {
 	}
 	return err.Error()
 }
-
-// setMarkers sets the markers for autoscalers and load balancers, and records them in the grant.
-func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
-	for _, key := range grant.Annotations {
-		p.Annotate(key, plan.AutoscalerValue)
-	}
-	switch {
-	case grant.Excluded:
-		p.Label(v1alpha1.LabelExcludeFromLoadBalancers, v1alpha1.ExcludedByOperator)
-	case n.RemovesExclusion():
-		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers) // left behind by an earlier grant
-	}
-}
-
-// removeMarkers removes what the grant on the node has set. It keeps the autoscaler annotations
-// that the new version of the grant, which is written with it, still names.
-func removeMarkers(p *nodepatch.Patch, n *plan.Node, grant protocol.Grant) {
-	for _, key := range n.AnnotationsToRemove() {
-		if !slices.Contains(grant.Annotations, key) {
-			p.RemoveAnnotation(key)
-		}
-	}
-	if n.RemovesExclusion() {
-		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers)
-	}
-}
