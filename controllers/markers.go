@@ -108,6 +108,22 @@ func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
 	}
 }
 
+// unmark removes the markers of a grant that the API server did not keep. Only the grant records
+// that it set them, so the next one would leave them on the Node as another program's.
+func (w *nodeWriter) unmark(ctx context.Context, s *state, name string, grant protocol.Grant, err error) error {
+	n := *s.Nodes[s.index[name]]
+	if !isUndone(err) || n.Grant != nil && n.Grant.Seq == grant.Seq {
+		return nil
+	}
+	n.Grant = &grant
+	if len(n.AnnotationsToRemove()) == 0 && !n.RemovesExclusion() {
+		return nil
+	}
+	patch := nodepatch.New("")
+	removeMarkers(patch, &n, protocol.Grant{})
+	return w.patchNode(ctx, s, &n, patch)
+}
+
 // removeMarkers removes what the grant on the node has set. It keeps the autoscaler annotations
 // that the new version of the grant, which is written with it, still names.
 func removeMarkers(p *nodepatch.Patch, n *plan.Node, grant protocol.Grant) {

@@ -65,7 +65,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 	setMarkers(patch, n, &grant)
 	w.announceMaintenance(patch, s, n, t)
 	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationGrant); err != nil {
-		return err
+		return errors.Join(err, w.unmark(ctx, s, n.Name, grant, err))
 	}
 	if t.Rebooting() {
 		ctrl.LoggerFrom(ctx).Info("Wrote a grant again that was removed in its reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
@@ -67,6 +68,9 @@ func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 			e := s.policy().Status.Grants[0]
 			s.due(t, dueGrant)
 			if how.policy {
+				change(t, s, e.Node, func(node *corev1.Node) {
+					maps.DeleteFunc(node.Annotations, func(key, _ string) bool { return plan.IsAutoscalerAnnotation(key) })
+				})
 				s.undoes(e.Node, v1alpha1.AnnotationGrant)
 			}
 			writes, passes := s.writesOf(e.Node), 0
@@ -82,7 +86,7 @@ func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 			if got := s.reported(t); s.seqOf(e.Node) == e.Seq && (got.Reason != v1alpha1.ReasonNodeWriteRefused || !strings.Contains(got.Message, how.why)) {
 				t.Errorf("reported: %+v", got)
 			}
-			if most := int(publishTimeout/refusedPause) + 3; *writes > most {
+			if most := 2*int(publishTimeout/refusedPause) + 3; *writes > most { // the grant, and the removal of its markers
 				t.Errorf("the Node was written %d times in %d passes, want at most %d", *writes, passes, most)
 			}
 			now.SetTime(now.Now().Add(refusedPause + time.Second))
@@ -93,6 +97,11 @@ func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 			if past := s.policy().Status.History; len(past) == 0 || past[len(past)-1].Result != v1alpha1.RebootWithdrawn ||
 				!strings.Contains(past[len(past)-1].Message, how.why) {
 				t.Errorf("the history is %+v", past)
+			}
+			for key := range s.node(e.Node).Annotations {
+				if how.policy && plan.IsAutoscalerAnnotation(key) {
+					t.Errorf("annotation %s stays on the Node", key)
+				}
 			}
 			if granted := len(s.policy().Status.Grants); granted != slots {
 				t.Errorf("%d nodes hold a slot, want %d: the next one has it", granted, slots)
