@@ -31,4 +31,13 @@ func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T)
 		}
 	}
 	checkWeight(t, s.fleet)
+
+	t.Run("a need that is soon back waits until the node has been in service for half an hour", func(t *testing.T) {
+		s.must(s.fleet.Stage())
+		name := s.fleet.Recorder.Read().Views[0].Node
+		s.await("the manager to say why", func() bool {
+			permitted := v1alpha1.NodeCondition(s.node(name).Status.Conditions, v1alpha1.NodeRebootPermitted)
+			return permitted.Reason == string(v1alpha1.ReasonBackingOff) && strings.Contains(permitted.Message, "the next may begin 30m0s after that")
+		})
+	})
 }

@@ -83,7 +83,7 @@ var denied = wire.Fail(metav1.Status{
 	Reason: metav1.StatusReasonForbidden, Code: http.StatusForbidden, Message: `admission webhook "chaos" denied the request: the pod is moved`,
 })
 
-// strip removes all annotations from a write of a Node that has an active grant.
+// strip removes an active grant from a write of a Node.
 func strip(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
@@ -97,7 +97,7 @@ func strip(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if text, _ := annotations[v1alpha1.AnnotationGrant].(string); strings.Contains(text, string(protocol.GrantActive)) {
-		delete(metadata, "annotations")
+		delete(annotations, v1alpha1.AnnotationGrant)
 		if body, err = json.Marshal(patch); err != nil {
 			return nil, fmt.Errorf("writing a patch: %w", err)
 		}
