@@ -68,7 +68,7 @@ func (c *agentCount) miss(n *Node, changed time.Time) {
 	since := timing.Latest(n.ReadySince, changed)
 	due := since.Add(agentGrace)
 	switch {
-	case since.Sub(c.now) > clockOff || !c.now.Before(due):
+	case !HasCome(since, c.now) || !c.now.Before(due):
 		c.missing = append(c.missing, n.Name)
 	default:
 		c.missedAt = timing.Earliest(c.missedAt, due)

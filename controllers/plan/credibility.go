@@ -3,8 +3,11 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -39,23 +42,69 @@ func believed(at, earliest, latest time.Time) time.Time {
 	return latest
 }
 
-// hasCome reports whether a time that a manager wrote has come. The clocks of two leaders may
+// HasCome reports whether a time that a manager wrote has come. The clocks of two leaders may
 // differ by clockOff.
-func hasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
+func HasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
+
+// Comes returns from when HasCome holds for a time.
+func Comes(at time.Time) time.Time { return at.Add(-clockOff) }
+
+// InFuture reports whether a time is so far in the future that the clock which gave it was ahead.
+func InFuture(at, now time.Time) bool { return at.Sub(now) > clockAhead }
+
+// Dated sets the time of a ledger entry to now if it is too far in the future: the clock of the
+// leader that wrote it was ahead, and no deadline could count from it.
+func Dated(e v1alpha1.LedgerEntry, now time.Time) v1alpha1.LedgerEntry {
+	if InFuture(e.At.Time, now) {
+		e.At = metav1.NewTime(now)
+	}
+	return e
+}
+
+// History returns the entries of a policy's history whose time has come. A leader whose clock was
+// ahead may have written others.
+func History(policy *v1alpha1.RebootPolicy, now time.Time) iter.Seq[v1alpha1.PastReboot] {
+	return func(yield func(v1alpha1.PastReboot) bool) {
+		for _, past := range policy.Status.History {
+			if HasCome(past.EndedAt.Time, now) && !yield(past) {
+				return
+			}
+		}
+	}
+}
+
+// Lasted returns how long a phase lasted. It returns nil if the clocks of node and manager
+// contradict each other, or if that is longer than most, the time since the grant.
+func Lasted(from, to time.Time, most time.Duration) *metav1.Duration {
+	if from.IsZero() || to.Before(from) || to.Sub(from) > most+clockOff {
+		return nil
+	}
+	return &metav1.Duration{Duration: to.Sub(from).Round(time.Second)}
+}
 
 // LastReboot returns when the operator last confirmed a reboot, or zero if unknown. If the clock of
 // the leader that wrote it was ahead, it returns the latest credible time in the history.
 func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
 	var last time.Time
-	if at := policy.Status.LastRebootAt; at != nil && hasCome(at.Time, now) {
+	if at := policy.Status.LastRebootAt; at != nil && HasCome(at.Time, now) {
 		last = at.Time
 	}
-	for _, past := range policy.Status.History {
-		if past.Result == v1alpha1.RebootSucceeded && hasCome(past.EndedAt.Time, now) {
+	for past := range History(policy, now) {
+		if past.Result == v1alpha1.RebootSucceeded {
 			last = timing.Latest(last, past.EndedAt.Time)
 		}
 	}
 	return last
+}
+
+// Judge returns the node. If its record is not credible, it returns a copy whose record counts as
+// unreadable, and the time from which the record is credible, or zero if that never comes.
+func (n numbers) Judge(node *Node, now time.Time) (judged *Node, from time.Time) {
+	why, from := n.incredible(node, now)
+	if why == "" {
+		return node, time.Time{}
+	}
+	return node.disbelieved(why), from
 }
 
 // incredible returns why the record of a node outside the ledger is ignored, and until when, or ""
@@ -75,10 +124,10 @@ func (n numbers) incredible(node *Node, now time.Time) (why string, until time.T
 }
 
 const (
-	// mostNumbers is more than any policy ever counts to. New numbers are higher than all that
+	// MostNumbers is more than any policy ever counts to. New numbers are higher than all that
 	// nodes show, so one node with a number far above the ledgers' would raise the numbers of the
 	// whole policy.
-	mostNumbers = 1 << 32
+	MostNumbers = 1 << 32
 	// lastNumber is the largest credible number. It leaves room for new numbers above it.
 	lastNumber = 1 << 62
 )
@@ -92,10 +141,11 @@ type numbers struct {
 	far []int64
 }
 
-func numbersOf(s Snapshot) numbers {
-	n := numbers{given: max(s.Governor.given, s.Policy.Status.Seq)}
-	for _, node := range s.Nodes {
-		if seen := node.Seen(); seen-mostNumbers > n.given {
+// numbersOf returns which numbers are credible, given the highest in all ledgers.
+func numbersOf(nodes []*Node, given int64) numbers {
+	n := numbers{given: given}
+	for _, node := range nodes {
+		if seen := node.Seen(); seen-MostNumbers > n.given {
 			n.far = append(n.far, seen)
 		}
 	}
@@ -112,12 +162,12 @@ func (n numbers) credible(number int64) bool {
 		return true
 	case number > lastNumber:
 		return false
-	case number-mostNumbers <= n.given:
+	case number-MostNumbers <= n.given:
 		return true
 	}
 	i, _ := slices.BinarySearch(n.far, number)
 	near := func(other int) bool {
-		return other >= 0 && other < len(n.far) && max(number-n.far[other], n.far[other]-number) <= mostNumbers
+		return other >= 0 && other < len(n.far) && max(number-n.far[other], n.far[other]-number) <= MostNumbers
 	}
 	return near(i-1) || near(i+1)
 }

@@ -108,17 +108,17 @@ func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
 	case d.f.held(n):
 		return Decision{}, false
 	case !n.NeedsReboot():
-		return n.noAnswer()
+		return withoutAnswer(n)
 	case o == nil:
 		return Decision{}, false
 	}
-	is := n.waits(o)
+	is := waits(n, o)
 	is.Preflight = d.f.pods.requestFor(o, d.f.Now)
 	return is, true
 }
 
 // waits returns the decision that the node waits because of o.
-func (n *Node) waits(o *Blocked) Decision {
+func waits(n *Node, o *Blocked) Decision {
 	is := Decision{
 		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, RemovePlanned: n.Planned != nil,
 	}
@@ -128,9 +128,9 @@ func (n *Node) waits(o *Blocked) Decision {
 	return is
 }
 
-// noAnswer returns the decision that removes the manager's conditions, and whether the node has
+// withoutAnswer returns the decision that removes the manager's conditions, and whether the node has
 // any.
-func (n *Node) noAnswer() (Decision, bool) {
+func withoutAnswer(n *Node) (Decision, bool) {
 	return Decision{Node: n.Name, RemovePlanned: n.Planned != nil}, n.showsAnswer()
 }
 
@@ -152,9 +152,9 @@ func Ungoverned(g Governor, nodes []*Node) []Decision {
 			})
 		case !g.leaves(n):
 		case n.NeedsReboot():
-			decisions = append(decisions, n.waits(blocked(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.unread())))
+			decisions = append(decisions, waits(n, blocked(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.unread())))
 		default:
-			if is, ok := n.noAnswer(); ok {
+			if is, ok := withoutAnswer(n); ok {
 				decisions = append(decisions, is)
 			}
 		}

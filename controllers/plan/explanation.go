@@ -107,8 +107,8 @@ func ungoverned(d Decision) Explanation {
 
 // overruled returns the message of a check that passes only because something is ignored: what
 // would block, which field ignores it, and until when. It returns "" if nothing is ignored.
-func overruled(f *fleet, reason v1alpha1.Reason, node string) string {
-	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == node })
+func overruled(f *fleet, reason v1alpha1.Reason, name string) string {
+	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == name })
 	if i < 0 {
 		return ""
 	}

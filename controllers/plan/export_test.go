@@ -35,8 +35,8 @@ func AroundChecks(s Snapshot) (before, after string) {
 		t.hooksOf(v1alpha1.HooksBefore)
 		t.hooksOf(v1alpha1.HooksAfter)
 		if t.Rebooting() {
-			t.sent()
-			t.backSince()
+			t.times().Sent()
+			t.times().BackSince()
 		}
 	}
 	return before, lookedAt(v, granted)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -115,7 +114,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now, interval: s.RebootInterval},
-		numbers: numbersOf(s), agents: agentCount{agents: s.Agents, now: s.Now},
+		numbers: numbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: agentCount{agents: s.Agents, now: s.Now},
 		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},
 	}
@@ -145,7 +144,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	}
 	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Governor.chained[f.name])
 	if halt == nil {
-		halt = new(f.attempts.halt(f.governed, f.reboots()))
+		halt = new(haltOf(f.attempts, f.governed, f.reboots()))
 	}
 	f.halt, f.run = *halt, f.runHooks()
 	return f
@@ -162,7 +161,7 @@ func (f *fleet) reboots() []Reboot {
 
 // reboot decides what to do about one entry.
 func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
-	t := tracker{f: f, Reboot: Reboot{Entry: f.dated(e), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
+	t := tracker{f: f, Reboot: Reboot{Entry: Dated(e, f.Now), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
 	t.track()
 	if t.Action.WritesNode() {
 		t.noteRefusal()
@@ -194,9 +193,10 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
 func (f *fleet) add(n *Node) {
-	if why, until := f.numbers.incredible(n, f.Now); why != "" && !f.inEntry[n.Name] {
-		n = n.disbelieved(why)
-		f.believedFrom = timing.Earliest(f.believedFrom, until)
+	if !f.inEntry[n.Name] { // the ledger vouches for a record
+		var from time.Time
+		n, from = f.numbers.Judge(n, f.Now)
+		f.believedFrom = timing.Earliest(f.believedFrom, from)
 	}
 	held := f.held(n)
 	if held {
@@ -291,7 +291,7 @@ func (f *fleet) keepsBusy(n *Node) bool {
 	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
 		return true
 	}
-	return f.Governor.Govern(n).Policy == f.name && !n.reportedLost()
+	return f.Governor.Govern(n).Policy == f.name && !n.ReportedLost()
 }
 
 func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
@@ -310,16 +310,7 @@ func (f *fleet) entryOf(n *Node) (entry v1alpha1.LedgerEntry) {
 // tagged adds to the node's entry what the ledger holds besides the record: policy and ring.
 func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *Node) v1alpha1.LedgerEntry {
 	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
-	return f.dated(e)
-}
-
-// dated sets the entry's time to now if it is too far in the future: the clock of the leader that
-// wrote it was ahead, and no deadline could count from it.
-func (f *fleet) dated(e v1alpha1.LedgerEntry) v1alpha1.LedgerEntry {
-	if e.At.Sub(f.Now) > clockAhead {
-		e.At = metav1.NewTime(f.Now)
-	}
-	return e
+	return Dated(e, f.Now)
 }
 
 func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }

@@ -27,7 +27,7 @@ const maxUnexpected = 5
 func unexpected(f *fleet) []v1alpha1.PastReboot {
 	var all []v1alpha1.PastReboot
 	for _, n := range f.selected {
-		if u := n.Unexpected; u != nil && hasCome(u.At.Time, f.Now) && u.At.UTC().Year() >= v1alpha1.FirstYear {
+		if u := n.Unexpected; u != nil && HasCome(u.At.Time, f.Now) && u.At.UTC().Year() >= v1alpha1.FirstYear {
 			all = append(all, v1alpha1.PastReboot{
 				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.rings.name(n),
 				FromVersion: validVersion(u.FromVersion), ToVersion: validVersion(u.ToVersion),
@@ -134,7 +134,7 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	p, most := n.Progress, now.Sub(t.Entry.At.Time)
 	past.PodsForced = p.PodsForced
 	if p.DrainStartedAt != nil {
-		past.Drain = lasted(p.DrainStartedAt.Time, p.At.Time, most)
+		past.Drain = Lasted(p.DrainStartedAt.Time, p.At.Time, most)
 	}
 	ends := func(at metav1.Time) metav1.Time {
 		return metav1.NewTime(timing.Earliest(timing.Latest(at.Time, t.Entry.At.Time), now))
@@ -148,8 +148,8 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)
 	past.ToVersion = n.OSVersion
-	past.Reboot = lasted(p.At.Time, n.MaintenanceSince, most)
-	past.Settle = lasted(n.MaintenanceSince, n.Grant.At.Time, most)
+	past.Reboot = Lasted(p.At.Time, n.MaintenanceSince, most)
+	past.Settle = Lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past
 }
 
@@ -161,15 +161,6 @@ func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
 		return 0, false
 	}
 	return max(0, past.EndedAt.Sub(t.Entry.NeedSince.Time)), true
-}
-
-// lasted returns how long a phase lasted. It returns nil if the clocks of node and manager
-// contradict each other, or if that is longer than the time since the grant.
-func lasted(from, to time.Time, most time.Duration) *metav1.Duration {
-	if from.IsZero() || to.Before(from) || to.Sub(from) > most+clockOff {
-		return nil
-	}
-	return &metav1.Duration{Duration: to.Sub(from).Round(time.Second)}
 }
 
 // Run returns the run after the plan, given the status before it, and whether it is over. It

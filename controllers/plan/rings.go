@@ -80,8 +80,8 @@ func ringedOf(policy *v1alpha1.RebootPolicy, now time.Time) (ringed, error) {
 		return ringed{}, err
 	}
 	r := ringed{Rings: rings, selected: make([]int, len(rings.order)+1), limits: map[int]int32{}, back: map[string]time.Time{}}
-	for _, past := range policy.Status.History {
-		if past.Result == v1alpha1.RebootSucceeded && hasCome(past.EndedAt.Time, now) {
+	for past := range History(policy, now) {
+		if past.Result == v1alpha1.RebootSucceeded {
 			r.back[past.Node] = past.EndedAt.Time
 		}
 	}
@@ -199,7 +199,7 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 			}
 		}
 	}
-	lost := d.f.attempts.lost(ring.Name, d.plan.Reboots)
+	lost := lostIn(d.f.attempts, ring.Name, d.plan.Reboots)
 	switch {
 	case len(lost) > 0:
 		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+

@@ -42,7 +42,7 @@ func (f *fleet) runHooks() runHooks {
 		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s start: %s", f.name, someOf(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
-	if is.At.Sub(f.Now) > clockAhead {
+	if InFuture(is.At.Time, f.Now) {
 		// The clock of the leader that wrote it was ahead, so the stage would last too long.
 		// Restart it.
 		is.Asked, is.At = nil, metav1.NewTime(f.Now)
@@ -82,7 +82,7 @@ func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 // afterRun handles hooks.runAfter. The next run waits for all of them, so that they do not undo
 // what its hooks do. A policy that is being deleted waits only until the timeout.
 func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
-	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(hookBackOff)
+	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(HookBackOff)
 	waiting, refused := f.runAnswers(r.is, keys)
 	switch {
 	case !askedAll(r.is, keys):
@@ -181,7 +181,7 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	for _, key := range keys {
 		number, _, _ := strings.Cut(d.f.Policy.Annotations[string(key)], ":")
-		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-d.plan.Seq < mostNumbers {
+		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-d.plan.Seq < MostNumbers {
 			d.plan.Seq = max(d.plan.Seq, answered)
 		}
 	}

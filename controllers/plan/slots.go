@@ -136,7 +136,7 @@ func lastBack(f *fleet) time.Time {
 	}
 	last := LastReboot(f.Policy, f.Now)
 	for _, n := range f.selected {
-		if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == f.name && hasCome(g.At.Time, f.Now) {
+		if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == f.name && HasCome(g.At.Time, f.Now) {
 			last = timing.Latest(last, g.At.Time)
 		}
 	}

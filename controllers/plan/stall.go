@@ -65,11 +65,7 @@ func (s *share) heldFor(n *Node, now time.Time) time.Time {
 	if len(s.heldBy) == 0 {
 		return time.Time{}
 	}
-	waits := now
-	if c := n.Permitted; c != nil && c.Reason == string(v1alpha1.ReasonBudgetExhausted) && !c.LastHeartbeatTime.IsZero() && hasCome(c.LastHeartbeatTime.Time, now) {
-		waits = c.LastHeartbeatTime.Time
-	}
-	return timing.Latest(waits, s.heldSince)
+	return timing.Latest(n.ShowsSince(v1alpha1.ReasonBudgetExhausted, now), s.heldSince)
 }
 
 // stalled returns the message of a node that waits for nodes which nobody reboots.

@@ -98,7 +98,7 @@ func (d *Draft) next() time.Time {
 			}
 		}
 	}
-	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, d.f.believedFrom, resumedAt(d.f.Policy).Add(-clockOff))
+	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, d.f.believedFrom, Comes(resumedAt(d.f.Policy)))
 	if deadlines := d.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
@@ -109,10 +109,10 @@ func (d *Draft) next() time.Time {
 		consider(pause.Until.Time)
 	}
 	if last := d.f.Policy.Status.LastRebootAt; last != nil {
-		consider(last.Add(-clockOff))
+		consider(Comes(last.Time))
 	}
 	for _, past := range d.f.Policy.Status.History {
-		consider(past.EndedAt.Add(-clockOff))
+		consider(Comes(past.EndedAt.Time))
 	}
 	for _, t := range d.plan.UnderWay() {
 		consider(t.Until, t.hookPatienceEnds())

@@ -6,16 +6,12 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
-	// startTimeout is the time after which a grant is cancelled if the agent has not begun. A
-	// running agent begins within a second.
-	startTimeout = 5 * time.Minute
 	// publishTimeout is the time after which a grant is withdrawn in the ledger if the API server
 	// keeps refusing or undoing the writes that come before the grant on the Node.
-	publishTimeout = startTimeout
+	publishTimeout = StartTimeout
 	// silence is the time after drain.timeout at which the agent counts as dead. A running agent
 	// aborts the drain long before.
 	silence = 10 * time.Minute
@@ -26,6 +22,9 @@ type tracker struct {
 	f *fleet
 	Reboot
 }
+
+// times returns the reboot's times.
+func (t *tracker) times() Times { return Times{t.Node, t.Entry, t.f.Policy, t.f.Now} }
 
 // track finds out how far the reboot is and what to do next about it.
 func (t *tracker) track() {
@@ -130,10 +129,10 @@ func (t *tracker) awaitStart() {
 		return
 	}
 	t.Message = "granted; the agent has not begun yet"
-	t.Until = t.published().Add(startTimeout)
+	t.Until = t.times().Published().Add(StartTimeout)
 	if !t.f.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
-		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", startTimeout)
+		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", StartTimeout)
 	}
 }
 
@@ -154,7 +153,7 @@ func (t *tracker) withdrawal() *Blocked {
 		return blocked(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != t.f.name:
 		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
-	case n.Shows(e.Seq) && n.Grant.At.Sub(t.f.Now) > clockAhead:
+	case t.times().GrantInFuture():
 		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", t.f.instant(n.Grant.At.Time))
 	case t.f.dryRun():
 		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
@@ -168,7 +167,7 @@ func (t *tracker) awaitDrain() {
 	spec := t.f.Policy.Spec.DrainOrDefault()
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	timeout := lead + spec.TimeoutOrDefault()
-	began := t.began(startTimeout)
+	began := t.times().Began(StartTimeout)
 	t.Entry, t.Message = protocol.NoteReboot(t.Node.Record, t.Entry, began), "draining"
 	if lead > 0 {
 		t.Message = "cordoned; pods are evicted from " + t.f.instant(began.Add(lead)) + " on"
@@ -183,9 +182,9 @@ func (t *tracker) awaitDrain() {
 // a whole reboot would be overdue.
 func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
-	granted := t.published()
+	granted := t.times().Published()
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, granted)
-	t.overdue(granted.Add(longestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	t.overdue(granted.Add(LongestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
 			"its agent; once you are sure it is off, delete the Node to free the slot", t.f.instant(granted), t.Node.Unreadable))
 }
@@ -194,7 +193,7 @@ func (t *tracker) awaitRepair() {
 // readiness or a starting agent does not. If the grant was removed, it is written again, because
 // the reboot cannot be finished without it.
 func (t *tracker) awaitBoot() {
-	n, p, sent := t.Node, t.Node.Progress, t.sent()
+	n, p, sent := t.Node, t.Node.Progress, t.times().Sent()
 	t.Entry = protocol.NoteReboot(n.Record, t.Entry, sent)
 	if n.GrantSeq() < t.Entry.Seq {
 		t.Action, t.Message = PublishGrant, "rebooting; the grant is missing"
@@ -210,7 +209,7 @@ func (t *tracker) awaitBoot() {
 	if booted {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
-	if down := t.downAgain(sent); booted && !down.IsZero() {
+	if down := t.times().DownAgain(); booted && !down.IsZero() {
 		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node has booted, and has not been Ready for %s since %s; its slot is "+
 			"kept: check the machine; once you are sure it is off, delete the Node to free the slot", timeout, t.f.instant(down)))
 		return
@@ -226,23 +225,6 @@ func (t *tracker) awaitBoot() {
 	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
 }
 
-// downAgain returns when a node that was back became NotReady again, while its hooks wait for
-// example. The result is capped at the time when the node could have been in service, so a kubelet
-// that comes and goes cannot push the deadline out. It returns zero if the node was not back yet or
-// already counts as lost.
-func (t *tracker) downAgain(sent time.Time) time.Time {
-	n, hooks := t.Node, t.f.Policy.Spec.HooksOrDefault()
-	back := timing.Latest(sent, n.MaintenanceSince)
-	if down := n.ReadySince; n.Ready || n.Maintenance || n.reportedLost() || !down.After(back) || !hasCome(down, t.f.Now) {
-		return time.Time{}
-	}
-	latest := back.Add(t.f.Policy.Spec.RebootOrDefault().SettleOrDefault())
-	if len(hooks.Of(v1alpha1.HooksAfter)) > 0 {
-		latest = latest.Add(hooks.TimeoutOrDefault())
-	}
-	return timing.Earliest(n.ReadySince, latest)
-}
-
 // settle handles a node that is up again and whose agent has reported. It must stay Ready for
 // reboot.settle. The agent's report counts besides Ready, because a quick reboot never shows as not
 // Ready.
@@ -252,7 +234,7 @@ func (t *tracker) settle() {
 	if (!hooks.begun || hooks.approved()) && t.awaitTaints() {
 		return
 	}
-	since := t.backSince()
+	since := t.times().BackSince()
 	if since.IsZero() {
 		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, but its clock is wrong: settling begins"
 		return
@@ -266,62 +248,6 @@ func (t *tracker) settle() {
 	default:
 		t.Action, t.Until, t.Message = FinishGrant, time.Time{}, "back in service"
 	}
-}
-
-// published returns when the agent could first see its grant. The grant has that time. If it is not
-// credible, the ledger gives the latest time at which publishing was due.
-func (t *tracker) published() time.Time {
-	granted, hooks := t.Entry.At.Time, t.f.Policy.Spec.HooksOrDefault()
-	if !t.Node.Shows(t.Entry.Seq) {
-		return granted
-	}
-	latest := granted
-	if len(hooks.Of(v1alpha1.HooksBefore)) > 0 {
-		latest = granted.Add(hooks.TimeoutOrDefault())
-	}
-	if at := t.Node.Grant.At.Time; at.Sub(latest) <= clockAhead {
-		return at
-	}
-	return latest
-}
-
-// began returns when the node entered its phase, at most latest after the agent could first see its
-// grant.
-func (t *tracker) began(latest time.Duration) time.Time {
-	published := t.published()
-	return believed(t.Node.Progress.At.Time, published, published.Add(latest))
-}
-
-// sent returns when the node passed the point of no return. That may be later than the policy's
-// drain settings allow, because the drain may have begun before they changed. It is not later than
-// the time at which a manager first saw it.
-func (t *tracker) sent() time.Time {
-	at, published, seen := t.Node.Progress.At.Time, t.published(), t.f.Now
-	if t.Entry.RebootingAt != nil {
-		seen = t.Entry.RebootingAt.Time
-	}
-	if possible(at, published, seen) {
-		return at
-	}
-	return believed(at, published, published.Add(longestDrain(t.f.Policy)))
-}
-
-// backSince returns when the node was back, by its own clock. Until the host has synchronized its
-// clock, that may be off by hours. It is then the time at which the manager saw it, kept in
-// annotation hooks, or zero if that is not recorded yet.
-func (t *tracker) backSince() time.Time {
-	since := timing.Latest(t.Node.ReadySince, t.Node.MaintenanceSince)
-	reported := !t.Node.MaintenanceSince.IsZero() // a quick reboot never shows as not Ready, but its agent reports after it
-	if since.Sub(t.f.Now) <= clockOff && (!reported || t.published().Sub(since) <= clockOff) {
-		if noted := t.noted(); noted != nil && noted.TakesPods != nil {
-			since = timing.Latest(since, noted.At.Time)
-		}
-		return since
-	}
-	if noted := t.noted(); noted != nil {
-		return noted.At.Time
-	}
-	return time.Time{}
 }
 
 func (t *tracker) overdue(deadline time.Time, reason v1alpha1.Reason, message string) {

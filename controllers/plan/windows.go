@@ -50,11 +50,6 @@ func windowClosed(v view, n *Node) *Blocked {
 	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n, "windows")).until(until)
 }
 
-// Urgent reports whether the node has an urgent request that the policy allows.
-func Urgent(policy *v1alpha1.RebootPolicy, n *Node) bool {
-	return n.Urgent && policy.Spec.UrgentOrDefault().Requested != nil
-}
-
 // notUrgent explains why an urgent request does not ignore windows or blackouts. It returns "" for
 // nodes without an urgent request.
 func notUrgent(v view, n *Node, hours string) string {
@@ -124,39 +119,6 @@ func windowTooShort(v view, n *Node) *Blocked {
 		"status.history shows how long a drain and a reboot take", v.instant(closes))
 }
 
-// DueAt returns the node's deadline. It returns zero if the node needs no reboot, the policy has no
-// deadline, or the start of the need is unknown.
-func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
-	if !n.NeedsReboot() {
-		return time.Time{}
-	}
-	began := n.WaitsSince()
-	if policy.Spec.Deadline == nil || began.UTC().Year() < v1alpha1.FirstYear { // an earlier year means that the clock was never set
-		return time.Time{}
-	}
-	return began.Add(policy.Spec.Deadline.Duration)
-}
-
-// reached reports whether a time is known and has come.
-func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
-
-// atOnce is earlier than the time of any plan.
-var atOnce = time.Unix(0, 0)
-
-// IgnoredFrom returns the time from which the node ignores windows or blackouts, as far as
-// spec.urgent allows it: at once for an urgent request, or at its deadline. It returns zero if they
-// always count.
-func IgnoredFrom(policy *v1alpha1.RebootPolicy, n *Node, hours v1alpha1.UrgentIgnore) time.Time {
-	urgent := policy.Spec.UrgentOrDefault()
-	switch {
-	case n.Urgent && urgent.Requested.Ignores(hours):
-		return atOnce
-	case urgent.Overdue.Ignores(hours):
-		return DueAt(policy, n)
-	}
-	return time.Time{}
-}
-
 // ignores reports whether the node ignores windows or blackouts now.
 func (v view) ignores(n *Node, hours v1alpha1.UrgentIgnore) bool {
 	return reached(IgnoredFrom(v.Policy, n, hours), v.Now)
@@ -184,11 +146,11 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 	if deadline == nil {
 		return nil
 	}
-	type node struct {
+	type dated struct {
 		name string
 		due  time.Time
 	}
-	var listed []node
+	var listed []dated
 	r := &DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
 	for _, n := range f.governed {
 		due := DueAt(f.Policy, n)
@@ -206,18 +168,18 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 			r.Passed++
 			r.PassedAt = timing.Latest(r.PassedAt, due)
 		}
-		listed = append(listed, node{n.Name, due})
+		listed = append(listed, dated{n.Name, due})
 	}
 	if len(listed) == 0 {
 		return r
 	}
-	slices.SortFunc(listed, func(a, b node) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name, b.name)) })
+	slices.SortFunc(listed, func(a, b dated) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.name, b.name)) })
 	r.Reason, r.Message = v1alpha1.ReasonDeadlineNear, message.Count(int(r.Near), "node", "nodes")+" close to the deadline"
 	if r.Passed > 0 {
 		r.Reason = v1alpha1.ReasonDeadlinePassed
 		r.Message = fmt.Sprintf("%s past the deadline, %d close to it", message.Count(int(r.Passed), "node", "nodes"), r.Near)
 	}
-	r.Message += ": " + message.List(listed, maxDeadlines, func(n node) string {
+	r.Message += ": " + message.List(listed, maxDeadlines, func(n dated) string {
 		if f.Now.Before(n.due) {
 			return n.name + " by " + f.instant(n.due)
 		}

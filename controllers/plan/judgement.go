@@ -1,0 +1,151 @@
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+)
+
+// Reports reports whether the agent has reported that the node needs a reboot or does not.
+func (n *Node) Reports() bool {
+	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
+}
+
+// NeedsReboot reports whether the agent says that the node needs a reboot. Unknown does not count.
+func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
+
+// rebootedAt returns when the node was back from its last granted reboot, or zero if it had none. A
+// newer grant hides the end of the last one, but the time of the agent's first report stays.
+func (n *Node) rebootedAt() time.Time {
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
+		return g.At.Time
+	}
+	return n.reportedBack
+}
+
+// served reports whether the node has been rebooted since it began to need a reboot. Some needs
+// survive a reboot: a sentinel file that stays, for example.
+func (n *Node) served() bool {
+	at := n.rebootedAt()
+	return !at.IsZero() && !at.Before(n.RequiredSince)
+}
+
+// WaitsSince returns the time since which the node has waited for a reboot: since it needs one, or
+// since its last reboot did not end the need.
+func (n *Node) WaitsSince() time.Time {
+	if n.served() {
+		return n.rebootedAt()
+	}
+	return n.RequiredSince
+}
+
+// needSince returns WaitsSince for the ledger, or zero if it is unknown or comes from a clock that
+// was never set.
+func (n *Node) needSince() metav1.Time {
+	since := n.WaitsSince()
+	if since.UTC().Year() < v1alpha1.FirstYear {
+		return metav1.Time{}
+	}
+	return metav1.NewTime(since)
+}
+
+// Unavailable reports whether the node is down, cordoned or being deleted, and so counts against
+// maxUnavailable even without a reboot.
+func (n *Node) Unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
+
+// atRest reports whether a node without a grant needs no action or write, now or later: it is in
+// service, needs no reboot, and shows no trace of one except its maximum uptime. Most nodes are at
+// rest most of the time.
+func (n *Node) atRest(maxUptime string) bool {
+	if n.NeedsReboot() || n.Unavailable() || n.showsAnswer() {
+		return false
+	}
+	_, differs := n.markers("", maxUptime, false)
+	return !differs
+}
+
+// showsAnswer reports whether the node still shows what the manager writes on nodes that need a
+// reboot.
+func (n *Node) showsAnswer() bool {
+	return n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != ""
+}
+
+// failed reports whether the last attempt in this boot failed.
+func (n *Node) failed() bool {
+	p := n.Progress
+	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
+}
+
+// failedTry reports whether the last attempt in this boot failed and was a try of a closed budget.
+func (n *Node) failedTry() bool { return n.failed() && n.Progress.FailedTry() }
+
+// Failing reports whether the record shows an attempt that was given up or cancelled. Such a node
+// backs off, and may count as a failure of the policy.
+func (n *Node) Failing() bool {
+	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
+}
+
+// ShowsSince returns since when the manager's condition has had the reason, or now if it has another
+// one or its time cannot be right.
+func (n *Node) ShowsSince(reason v1alpha1.Reason, now time.Time) time.Time {
+	if p := n.Permitted; p != nil && p.Reason == string(reason) && !p.LastHeartbeatTime.IsZero() && HasCome(p.LastHeartbeatTime.Time, now) {
+		return p.LastHeartbeatTime.Time
+	}
+	return now
+}
+
+// ReportedLost reports whether the node's condition says that it is lost: it did not come back from
+// its reboot in time, or went down during its drain and did not finish it in time.
+func (n *Node) ReportedLost() bool {
+	p := n.Permitted
+	if p == nil || p.Status != corev1.ConditionTrue || n.Ready && !n.In(n.GrantSeq(), protocol.PhaseRebooting) {
+		return false
+	}
+	switch v1alpha1.Reason(p.Reason) {
+	case v1alpha1.ReasonRebootTimedOut, v1alpha1.ReasonAgentSilent, v1alpha1.ReasonStartupTaint, v1alpha1.ReasonDrainTimedOut,
+		v1alpha1.ReasonHookFailed, v1alpha1.ReasonHookTimedOut:
+		return true
+	}
+	return false
+}
+
+// hookRefused reports whether a before-hook ended the last grant.
+func (n *Node) hookRefused() bool {
+	g := n.Grant
+	return g != nil && g.State == protocol.GrantCancelled && g.BootID == n.BootID &&
+		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
+}
+
+// silent reports whether the last grant was cancelled because the agent did not act on it.
+func (n *Node) silent() bool {
+	g := n.Grant
+	return g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent
+}
+
+// crashed reports whether the host was rebooted without the last grant, and that did not end the
+// need.
+func (n *Node) crashed() bool {
+	g := n.Grant
+	return g != nil && g.State != protocol.GrantFinished && g.BootID != n.BootID && n.RequiredSince.Before(g.At.Time)
+}
+
+// downSince returns the time since which the node has been unavailable without a reboot, or zero if
+// unknown. For a cordoned node it is the time that the node controller noted in its taint.
+func (n *Node) downSince() time.Time {
+	switch {
+	case n.Deleting:
+		return time.Time{}
+	case !n.Ready:
+		return n.ReadySince
+	}
+	for _, t := range n.Taints {
+		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
+			return t.TimeAdded.Time
+		}
+	}
+	return time.Time{}
+}
