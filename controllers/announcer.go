@@ -20,6 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -46,23 +47,23 @@ func (a *announcer) forget(policy string) {
 // maxReason limits the part of a reason on a Node that an event repeats, in bytes.
 const maxReason = 256
 
-func (a *announcer) granted(s *state, n *plan.Node, t plan.Reboot) {
+func (a *announcer) granted(s *state, n *record.Node, t plan.Reboot) {
 	a.observeGrant(s, n)
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, n.Name, t.Entry.Seq)
 	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, n.Name))
-	if due := plan.IgnoredFrom(s.Policy, n, v1alpha1.UrgentIgnoresWindows); !due.IsZero() && !s.Window.Open && !plan.Urgent(s.Policy, n) {
+	if due := record.IgnoredFrom(s.Policy, n, v1alpha1.UrgentIgnoresWindows); !due.IsZero() && !s.Window.Open && !record.Urgent(s.Policy, n) {
 		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
 			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due))
 	}
-	if plan.Urgent(s.Policy, n) {
+	if record.Urgent(s.Policy, n) {
 		text := fmt.Sprintf("node %s is rebooted without waiting for a window, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
 		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
 		a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}
 }
 
-func (a *announcer) cancelled(s *state, n *plan.Node, t plan.Reboot) {
+func (a *announcer) cancelled(s *state, n *record.Node, t plan.Reboot) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
 		a.failed(s, n.Name, "hook_failed", t.Message)
 		a.both(s, n, eventKind{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", n.Name, t.Message)
@@ -71,7 +72,7 @@ func (a *announcer) cancelled(s *state, n *plan.Node, t plan.Reboot) {
 		"the grant of node %s is cancelled (%s): %s", n.Name, t.Reason, t.Message)
 }
 
-func (a *announcer) finished(s *state, n *plan.Node, t plan.Reboot, uncordoned bool) {
+func (a *announcer) finished(s *state, n *record.Node, t plan.Reboot, uncordoned bool) {
 	a.metrics.observeReboot(s, n, t.Entry)
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service", n.Name)
@@ -92,12 +93,12 @@ func (a *announcer) refused(s *state, err error) {
 
 // undone reports what a write about a granted reboot set but the Node does not show. The reboot
 // continues.
-func (a *announcer) undone(s *state, n *plan.Node, err *undoneError) {
+func (a *announcer) undone(s *state, n *record.Node, err *undoneError) {
 	a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "WriteNode"}, "node %s: %s", n.Name, err.Error())
 }
 
 // hooksBegan emits an event that names the hooks that the node waits for.
-func (a *announcer) hooksBegan(s *state, n *plan.Node, phase protocol.HookPhase) {
+func (a *announcer) hooksBegan(s *state, n *record.Node, phase protocol.HookPhase) {
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
 		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
@@ -111,7 +112,7 @@ var overdue = map[v1alpha1.Reason]string{
 
 // explained emits an event if a node waits for a reason that needs an administrator. was is the
 // previous reason. Two overdue reasons with the same result count as one failure.
-func (a *announcer) explained(s *state, n *plan.Node, was v1alpha1.Reason, d plan.Decision) {
+func (a *announcer) explained(s *state, n *record.Node, was v1alpha1.Reason, d plan.Decision) {
 	if result := overdue[d.Reason]; result != "" && result != overdue[was] {
 		a.failed(s, n.Name, result, d.Message)
 	}
@@ -255,7 +256,7 @@ type eventKind struct {
 // both emits an event on the Node and one on the policy, each related to the other. The references
 // have no resourceVersion, so events that are repeated within minutes become a series. A node that
 // comes and goes does not cause a flood of events.
-func (a *announcer) both(s *state, n *plan.Node, e eventKind, note string, args ...any) {
+func (a *announcer) both(s *state, n *record.Node, e eventKind, note string, args ...any) {
 	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy.Name, s.Policy.UID)
 	a.recorder.Eventf(node, p, e.kind, string(e.reason), e.action, note, args...)
 	a.recorder.Eventf(p, node, e.kind, string(e.reason), e.action, note, args...)
@@ -265,7 +266,7 @@ func policyReference(name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RebootPolicy", Name: name, UID: uid}
 }
 
-func (a *announcer) observeGrant(s *state, n *plan.Node) {
+func (a *announcer) observeGrant(s *state, n *record.Node) {
 	a.metrics.phases.WithLabelValues(s.Policy.Name, "waiting").Observe(since(n.WaitsSince(), s.Now))
 	free := timing.Latest(n.WaitsSince(), a.freedAt[s.Policy.Name])
 	a.metrics.grantLatency.Observe(since(free, a.clock.Now()))

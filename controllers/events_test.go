@@ -19,6 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -346,7 +347,7 @@ func TestObserveReleases_Lost(t *testing.T) {
 			r, recorder, s := announcing(t)
 			r.freedAt, s.Now = map[string]time.Time{}, now
 			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
-			r.metrics.gauges.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &plan.Node{Name: "gone"}, FailedAt: tc.failedAt}}}, window.State{})
+			r.metrics.gauges.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &record.Node{Name: "gone"}, FailedAt: tc.failedAt}}}, window.State{})
 			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
 			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{r.measured(t, "reboots_total", "result"), emitted(recorder)}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -377,8 +378,8 @@ func TestObserveReleases(t *testing.T) {
 	second := func(minute int) metav1.Time { return metav1.NewTime(time.Date(2026, 6, 1, 22, minute, 0, 0, time.UTC)) }
 	since, began := metav1.NewTime(second(0).Add(-48*time.Hour)), second(1)
 	entry := v1alpha1.LedgerEntry{Node: "n1", Seq: 7, BootID: "1", At: second(0), NeedSince: since, OSVersion: "1.0"}
-	back := func() *plan.Node {
-		return &plan.Node{
+	back := func() *record.Node {
+		return &record.Node{
 			Name: "n1", Required: corev1.ConditionFalse, BootID: "2", MaintenanceSince: second(5).Time, OSVersion: "2.0",
 			Record: protocol.Record{
 				Grant:    &protocol.Grant{Policy: "p", Seq: 7, BootID: "1", State: protocol.GrantFinished, At: second(6), Need: v1alpha1.ReasonUpdateStaged},
@@ -399,7 +400,7 @@ func TestObserveReleases(t *testing.T) {
 			`"endedAt"="2026-06-01T22:06:00Z" "drain"="2m0s" "reboot"="2m0s" "settle"="1m0s" "fromVersion"="1.0" "toVersion"="2.0" "podsForced"=0`}
 	}
 	for name, tc := range map[string]struct {
-		node  *plan.Node
+		node  *record.Node
 		entry v1alpha1.LedgerEntry
 		lines []string
 		age   float64

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
@@ -30,7 +31,7 @@ func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan
 // grants have left. Taints are one list with many writers, so each write carries the
 // resourceVersion on which it is based, and is repeated after a conflict. It reports whether
 // nothing was postponed. As many are written at once as conditions, for the same reason.
-func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.Markers) (all bool, err error) {
+func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []record.Markers) (all bool, err error) {
 	all = true
 	later := func(after time.Duration) {
 		all = false
@@ -67,7 +68,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []plan.
 	return all, errors.Join(errs...)
 }
 
-func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *plan.Node, m plan.Markers) error {
+func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *record.Node, m record.Markers) error {
 	patch := nodepatch.New(n.ResourceVersion)
 	if m.RemoveAnnotations || m.RemoveExclusion {
 		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
@@ -79,7 +80,7 @@ func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *plan.Node, m 
 	}
 	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime, m.MaxUptime)
 	if n.Pending != m.Pending {
-		patch.Taint(plan.WithPending(n.Taints, m.Pending))
+		patch.Taint(record.WithPending(n.Taints, m.Pending))
 	}
 	return w.patchNode(ctx, s, n, patch)
 }
@@ -96,9 +97,9 @@ func annotate(patch *nodepatch.Patch, key, before, after string) {
 }
 
 // setMarkers sets the markers for autoscalers and load balancers, and records them in the grant.
-func setMarkers(p *nodepatch.Patch, n *plan.Node, grant *protocol.Grant) {
+func setMarkers(p *nodepatch.Patch, n *record.Node, grant *protocol.Grant) {
 	for _, key := range grant.Annotations {
-		p.Annotate(key, plan.AutoscalerValue)
+		p.Annotate(key, record.AutoscalerValue)
 	}
 	switch {
 	case grant.Excluded:
@@ -126,7 +127,7 @@ func (w *nodeWriter) unmark(ctx context.Context, s *state, name string, grant pr
 
 // removeMarkers removes what the grant on the node has set. It keeps the autoscaler annotations
 // that the new version of the grant, which is written with it, still names.
-func removeMarkers(p *nodepatch.Patch, n *plan.Node, grant protocol.Grant) {
+func removeMarkers(p *nodepatch.Patch, n *record.Node, grant protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
 		if !slices.Contains(grant.Annotations, key) {
 			p.RemoveAnnotation(key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -107,7 +108,7 @@ func (m *Metrics) notified(policy, event, result string) {
 	}
 }
 
-func (m *Metrics) observeReboot(s *state, n *plan.Node, e v1alpha1.LedgerEntry) {
+func (m *Metrics) observeReboot(s *state, n *record.Node, e v1alpha1.LedgerEntry) {
 	name, p, most := s.Policy.Name, n.Progress, since(e.At.Time, s.Now)
 	m.reboots.WithLabelValues(name, engineLabel(n.Grant.Need), "succeeded").Inc()
 	observe := func(phase string, from, to time.Time) { // by the node's clock, which may be off

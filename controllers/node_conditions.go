@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
@@ -72,7 +73,7 @@ func (w *nodeWriter) enough(s *state, written int) bool {
 	return w.freedSlot(s.Policy.Name)
 }
 
-func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node, d plan.Decision) error {
+func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *record.Node, d plan.Decision) error {
 	before := ptr.Deref(n.Permitted, corev1.NodeCondition{})
 	patch := nodepatch.New("")
 	if d.Status == "" {
@@ -100,7 +101,7 @@ func (w *nodeWriter) writeCondition(ctx context.Context, s *state, n *plan.Node,
 }
 
 // writeFailed updates condition RebootFailed in the write that tells people the reason.
-func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.Decision) {
+func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *record.Node, d plan.Decision) {
 	switch {
 	case d.Status != "":
 		patch.Condition(w.condition(v1alpha1.NodeRebootFailed, d, n.Failed))
@@ -111,7 +112,7 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *plan.Node, d plan.De
 
 // announceMaintenance sets condition MaintenancePlanned with the first write on the Node for a
 // grant, unless another program has announced its own maintenance.
-func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *plan.Node, t plan.Reboot) {
+func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *record.Node, t plan.Reboot) {
 	decision := plan.Decision{
 		Status: corev1.ConditionTrue, Reason: v1alpha1.EventRebootGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 	}

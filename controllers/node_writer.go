@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
@@ -50,14 +51,14 @@ type nodeWriter struct {
 func triedKey(node string, action plan.Action) string { return node + " " + string(action) }
 
 // publish writes the grant to the Node together with its condition.
-func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
 	grant, ok := protocol.Publish(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
 		return nil
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
 	if !t.Rebooting() {
-		grant.Taints = plan.TaintsThatKeepPodsOff(n.Taints)
+		grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 	}
 	granted := plan.Decision{Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq)}
 	patch := grantPatch(n, grant).Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
@@ -80,7 +81,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *plan.Node, t plan
 }
 
 // cancel cancels the grant on the Node. The entry leaves the ledger once the agent cannot start.
-func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) cancel(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
 	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, t.Reason, t.CancelMessage(), s.Now)
 	if !ok {
 		return nil
@@ -98,7 +99,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *plan.Node, t plan.
 }
 
 // finish puts the node back in service. Markers may stay for autoscaler.grace.
-func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.Reboot, uncordon bool) error {
+func (w *nodeWriter) finish(ctx context.Context, s *state, n *record.Node, t plan.Reboot, uncordon bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
 		return nil
@@ -113,7 +114,7 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 		patch.Uncordon()
 	}
 	if n.Pending != "" {
-		patch.Taint(plan.WithPending(n.Taints, ""))
+		patch.Taint(record.WithPending(n.Taints, ""))
 	}
 	if patch.Spec == nil { // the patch goes to the status endpoint
 		removeConditions(patch, n)
@@ -126,13 +127,13 @@ func (w *nodeWriter) finish(ctx context.Context, s *state, n *plan.Node, t plan.
 	return nil
 }
 
-func grantPatch(n *plan.Node, grant protocol.Grant) *nodepatch.Patch {
+func grantPatch(n *record.Node, grant protocol.Grant) *nodepatch.Patch {
 	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationGrant, grant.String())
 	endHooks(patch, n, grant.Seq)
 	return patch
 }
 
-func removeConditions(patch *nodepatch.Patch, n *plan.Node) {
+func removeConditions(patch *nodepatch.Patch, n *record.Node) {
 	for _, c := range []*corev1.NodeCondition{n.Permitted, n.Failed, n.Planned} {
 		if c != nil {
 			patch.RemoveCondition(c.Type)
@@ -147,7 +148,7 @@ var hookLabels = map[v1alpha1.HookStage]string{
 }
 
 // beginHooks labels the node, records the phase, and removes old answers in a single write.
-func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := nodepatch.New(n.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
@@ -167,7 +168,7 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *plan.Node, t p
 }
 
 // noteTaint records whether a startup taint keeps pods off the node.
-func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *plan.Node, t plan.Reboot) error {
+func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
 	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationHooks, t.Note(s.Policy, s.Now).String())
 	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationHooks); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *plan.Node, t pl
 
 // endHooks removes what phases of hooks up to that of an entry have left on the node: labels, the
 // phase and the answers. A phase with a higher number belongs to another policy, which ends it.
-func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
+func endHooks(patch *nodepatch.Patch, n *record.Node, seq int64) {
 	if n.Hooks != nil && n.Hooks.Seq > seq {
 		return
 	}
@@ -197,9 +198,9 @@ func endHooks(patch *nodepatch.Patch, n *plan.Node, seq int64) {
 }
 
 // removeAnswers removes the answers of hooks. Other values may belong to another program.
-func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.AnnotationKey) {
+func removeAnswers(patch *nodepatch.Patch, n *record.Node, hooks []v1alpha1.AnnotationKey) {
 	for _, key := range hooks {
-		if plan.IsAnswer(n.Annotations[string(key)]) {
+		if record.IsAnswer(n.Annotations[string(key)]) {
 			patch.RemoveAnnotation(string(key))
 		}
 	}
@@ -207,7 +208,7 @@ func removeAnswers(patch *nodepatch.Patch, n *plan.Node, hooks []v1alpha1.Annota
 
 // patchNode writes a Node and stores the result in the state. A patch of metadata and status goes
 // to the status endpoint, which accepts both for a Node. A patch of the spec goes to the main one.
-func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch) error {
+func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *record.Node, p *nodepatch.Patch) error {
 	written := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}
 	owner := client.FieldOwner(v1alpha1.FieldOwnerManager)
 	var err error
@@ -228,7 +229,7 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *plan.Node, p *n
 }
 
 // patchReboot writes a Node about a granted reboot. Only the annotation must last.
-func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *plan.Node, p *nodepatch.Patch, annotation string) error {
+func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *record.Node, p *nodepatch.Patch, annotation string) error {
 	err := w.patchNode(ctx, s, n, p)
 	undone, ok := errors.AsType[*undoneError](err)
 	if !ok || slices.Contains(undone.what, "annotation "+annotation) {

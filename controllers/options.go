@@ -31,7 +31,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
@@ -227,7 +227,7 @@ func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: recorder, Clock: now, Metrics: counted,
 		Gates:    gate.NewEvaluator(prometheus, objects, clock.RealClock{}, gate.Interval),
 		Notifier: notifier, AgentNamespace: o.Namespace, Paces: DefaultPaces,
-		RebootInterval: plan.DefaultRebootInterval,
+		RebootInterval: record.DefaultRebootInterval,
 	}
 	return r.SetupWithManager(mgr, controller.Options{})
 }

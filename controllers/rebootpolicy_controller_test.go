@@ -20,7 +20,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 var _ = Describe("Manager", func() {
@@ -99,7 +99,7 @@ var _ = Describe("Manager", func() {
 			s.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
 		})
 		for _, name := range f.nodes {
-			Eventually(maximum).WithArguments(name).Should(Equal(plan.MaxUptime(&p.Spec, name).String()))
+			Eventually(maximum).WithArguments(name).Should(Equal(record.MaxUptime(&p.Spec, name).String()))
 		}
 		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.MaxUptime = nil })
 		for _, name := range f.nodes {

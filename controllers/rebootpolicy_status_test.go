@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -59,7 +60,7 @@ func TestLastReboot(t *testing.T) {
 			policy, p := &v1alpha1.RebootPolicy{}, plan.Plan{}
 			policy.Status.LastRebootAt = tc.before
 			if tc.back != nil {
-				n := &plan.Node{Name: "n1", Record: protocol.Record{Grant: &protocol.Grant{Seq: 7, State: protocol.GrantFinished, At: *tc.back}}}
+				n := &record.Node{Name: "n1", Record: protocol.Record{Grant: &protocol.Grant{Seq: 7, State: protocol.GrantFinished, At: *tc.back}}}
 				p.Reboots = []plan.Reboot{{Node: n, Entry: v1alpha1.LedgerEntry{Node: "n1", Seq: 7}, Action: plan.ReleaseEntry}}
 			}
 			if diff := cmp.Diff(tc.want, lastReboot(policy, p, now)); diff != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -76,7 +77,7 @@ func (s *state) conflictPause() time.Duration {
 }
 
 // newState returns the state of a new pass with nodes in any order.
-func newState(nodes []*plan.Node) *state {
+func newState(nodes []*record.Node) *state {
 	return &state{Snapshot: plan.Snapshot{Nodes: nodes}, index: indexOf(nodes)}
 }
 
@@ -86,7 +87,7 @@ func (s *state) look(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPo
 }
 
 // indexOf returns the position of each node in a list, by name.
-func indexOf(nodes []*plan.Node) map[string]int {
+func indexOf(nodes []*record.Node) map[string]int {
 	index := make(map[string]int, len(nodes))
 	for i, n := range nodes {
 		index[n.Name] = i
@@ -97,7 +98,7 @@ func indexOf(nodes []*plan.Node) map[string]int {
 // replace stores a newer version of a Node.
 func (s *state) replace(node *corev1.Node) {
 	if i, ok := s.index[node.Name]; ok {
-		s.Nodes[i] = new(plan.NodeOf(node))
+		s.Nodes[i] = new(record.Of(node))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -92,7 +93,7 @@ func windowStatus(p plan.Plan, w window.State) *v1alpha1.WindowStatus {
 }
 
 func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *metav1.Time {
-	last, believed := policy.Status.LastRebootAt, plan.LastReboot(policy, now)
+	last, believed := policy.Status.LastRebootAt, record.LastReboot(policy, now)
 	for _, t := range p.Released() {
 		if t.Node == nil || !t.Node.Finished(t.Entry.Seq) {
 			continue

@@ -16,7 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 )
 
@@ -69,7 +69,7 @@ func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 			s.due(t, dueGrant)
 			if how.policy {
 				change(t, s, e.Node, func(node *corev1.Node) {
-					maps.DeleteFunc(node.Annotations, func(key, _ string) bool { return plan.IsAutoscalerAnnotation(key) })
+					maps.DeleteFunc(node.Annotations, func(key, _ string) bool { return record.IsAutoscalerAnnotation(key) })
 				})
 				s.undoes(e.Node, v1alpha1.AnnotationGrant)
 			}
@@ -99,7 +99,7 @@ func TestReconcile_AGrantThatDoesNotStayGivesItsSlotBack(t *testing.T) {
 				t.Errorf("the history is %+v", past)
 			}
 			for key := range s.node(e.Node).Annotations {
-				if how.policy && plan.IsAutoscalerAnnotation(key) {
+				if how.policy && record.IsAutoscalerAnnotation(key) {
 					t.Errorf("annotation %s stays on the Node", key)
 				}
 			}

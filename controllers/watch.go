@@ -24,6 +24,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
@@ -136,7 +137,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	policies := f.listForEvent(ctx)
 	names := map[string]bool{}
 	governor := plan.NewGovernor(policies)
-	n := plan.NodeOf(node)
+	n := record.Of(node)
 	g := governor.Govern(&n)
 	selecting := g.Rivals
 	if len(selecting) == 0 {

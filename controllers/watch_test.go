@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // thePolicies is a cluster with these policies.
@@ -47,7 +47,7 @@ func TestFleetReader_AControlPlaneNodeConcernsEachPolicy(t *testing.T) {
 	masters := v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "masters"}}
 	masters.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "masters"}}
 	f := &fleetReader{client: thePolicies{policies: []v1alpha1.RebootPolicy{masters}}}
-	for label, want := range map[string]bool{plan.ControlPlaneLabels[0]: true, "pool": false} {
+	for label, want := range map[string]bool{record.ControlPlaneLabels[0]: true, "pool": false} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old", Labels: map[string]string{label: ""}}}
 		if got := slices.Contains(f.policiesOf(t.Context(), node), request("masters")); got != want {
 			t.Errorf("a Node with label %s is looked at by a policy that does not select it: %t, want %t", label, got, want)

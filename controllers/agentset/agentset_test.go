@@ -74,7 +74,7 @@ func TestNext(t *testing.T) {
 		},
 		"the last policy takes it away": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
 		"but not from an attempt that outlives it": {
-			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", record(protocol.GrantActive, protocol.PhaseDraining))}},
+			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", annotations(protocol.GrantActive, protocol.PhaseDraining))}},
 			want{Nodes: in(named("n1"))},
 		},
 		"one that is being deleted is awaited": {Observation{Policies: poolA, DaemonSet: terminating}, want{}},

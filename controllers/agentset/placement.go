@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // placement says where agents run. The zero placement is nowhere.
@@ -69,7 +69,7 @@ func attempts(nodes []corev1.Node, selectors []labels.Selector) []corev1.NodeSel
 // NeedsAgent reports whether the node must keep its agent, independently of the policies: it has a
 // grant or an attempt under way, or its record cannot be read.
 func NeedsAgent(node *corev1.Node) bool {
-	n := plan.NodeOf(node)
+	n := record.Of(node)
 	return n.Outstanding() || n.Unreadable != ""
 }
 

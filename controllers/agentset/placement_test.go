@@ -44,7 +44,7 @@ func node(name, pool string, annotations map[string]string) corev1.Node {
 	}}
 }
 
-func record(state protocol.GrantState, phase protocol.Phase) map[string]string {
+func annotations(state protocol.GrantState, phase protocol.Phase) map[string]string {
 	annotations := map[string]string{
 		v1alpha1.AnnotationGrant: protocol.Grant{Policy: "p", Seq: 1, BootID: "b", State: state, At: metav1.Now()}.String(),
 	}
@@ -71,7 +71,7 @@ func TestPlacement(t *testing.T) {
 		},
 		"beside one policy that selects everything no other counts": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &v1alpha1.LabelSelector{}), policy("c", broken)},
-			nodes:    []corev1.Node{node("n1", "z", record(protocol.GrantActive, protocol.PhaseDraining))},
+			nodes:    []corev1.Node{node("n1", "z", annotations(protocol.GrantActive, protocol.PhaseDraining))},
 			want:     placement{Everywhere: true},
 		},
 		"labels and every operator, by key, and values in order": {
@@ -116,15 +116,15 @@ func TestPlacement(t *testing.T) {
 		"a node that no policy selects any more keeps its agent until its attempt is over (behaviour 64)": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a"))},
 			nodes: []corev1.Node{
-				node("inside", "a", record(protocol.GrantActive, protocol.PhaseDraining)),
+				node("inside", "a", annotations(protocol.GrantActive, protocol.PhaseDraining)),
 				node("waiting", "z", nil),
-				node("granted", "z", record(protocol.GrantActive, "")),
-				node("draining", "z", record(protocol.GrantActive, protocol.PhaseDraining)),
-				node("rebooting", "z", record(protocol.GrantActive, protocol.PhaseRebooting)),
-				node("aborting", "z", record(protocol.GrantCancelled, protocol.PhaseDraining)),
-				node("aborted", "z", record(protocol.GrantCancelled, protocol.PhaseAborted)),
-				node("withdrawn", "z", record(protocol.GrantCancelled, "")),
-				node("done", "z", record(protocol.GrantFinished, protocol.PhaseRebooting)),
+				node("granted", "z", annotations(protocol.GrantActive, "")),
+				node("draining", "z", annotations(protocol.GrantActive, protocol.PhaseDraining)),
+				node("rebooting", "z", annotations(protocol.GrantActive, protocol.PhaseRebooting)),
+				node("aborting", "z", annotations(protocol.GrantCancelled, protocol.PhaseDraining)),
+				node("aborted", "z", annotations(protocol.GrantCancelled, protocol.PhaseAborted)),
+				node("withdrawn", "z", annotations(protocol.GrantCancelled, "")),
+				node("done", "z", annotations(protocol.GrantFinished, protocol.PhaseRebooting)),
 				node("garbled", "z", map[string]string{v1alpha1.AnnotationProgress: "{"}),
 			},
 			want: placement{Terms: []corev1.NodeSelectorTerm{
@@ -132,7 +132,7 @@ func TestPlacement(t *testing.T) {
 			}},
 		},
 		"an attempt whose policy was removed by force keeps its agent": {
-			nodes: []corev1.Node{node("n1", "a", record(protocol.GrantActive, protocol.PhaseDraining)), node("n2", "a", nil)},
+			nodes: []corev1.Node{node("n1", "a", annotations(protocol.GrantActive, protocol.PhaseDraining)), node("n2", "a", nil)},
 			want:  placement{Terms: []corev1.NodeSelectorTerm{named("n1")}},
 		},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -70,8 +71,8 @@ func allowsUrgent(p *v1alpha1.RebootPolicy) {
 }
 
 // since sets how long a node has needed its reboot.
-func since(d time.Duration) func(*plan.Node) {
-	return func(n *plan.Node) { n.RequiredSince = monday.Add(-d) }
+func since(d time.Duration) func(*record.Node) {
+	return func(n *record.Node) { n.RequiredSince = monday.Add(-d) }
 }
 
 func weeknights(p *v1alpha1.RebootPolicy) {
@@ -86,8 +87,8 @@ func spec(edit func(*v1alpha1.RebootPolicySpec)) func(*v1alpha1.RebootPolicy) {
 }
 
 // needy returns a node that has needed a reboot for an hour.
-func needy(name string, options ...func(*plan.Node)) *plan.Node {
-	n := &plan.Node{
+func needy(name string, options ...func(*record.Node)) *record.Node {
+	n := &record.Node{
 		Name: name, Labels: map[string]string{}, Ready: true, BootID: name + "-boot-1",
 		Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged, RequiredSince: monday.Add(-time.Hour),
 	}
@@ -113,26 +114,26 @@ func stages(p *v1alpha1.RebootPolicy) {
 	}
 }
 
-func content(n *plan.Node)      { n.Required = corev1.ConditionFalse }
-func paused(n *plan.Node)       { n.Paused = true }
-func urgently(n *plan.Node)     { n.Urgent = true }
-func notReady(n *plan.Node)     { n.Ready = false }
-func cordoned(n *plan.Node)     { n.Cordoned = true }
-func controlPlane(n *plan.Node) { n.ControlPlane = true }
+func content(n *record.Node)      { n.Required = corev1.ConditionFalse }
+func paused(n *record.Node)       { n.Paused = true }
+func urgently(n *record.Node)     { n.Urgent = true }
+func notReady(n *record.Node)     { n.Ready = false }
+func cordoned(n *record.Node)     { n.Cordoned = true }
+func controlPlane(n *record.Node) { n.ControlPlane = true }
 
-func labelled(key, value string) func(*plan.Node) {
-	return func(n *plan.Node) { n.Labels = map[string]string{key: value} }
+func labelled(key, value string) func(*record.Node) {
+	return func(n *record.Node) { n.Labels = map[string]string{key: value} }
 }
 
-func pool(size int, options ...func(*plan.Node)) []*plan.Node {
-	nodes := make([]*plan.Node, size)
+func pool(size int, options ...func(*record.Node)) []*record.Node {
+	nodes := make([]*record.Node, size)
 	for i := range nodes {
 		nodes[i] = needy(fmt.Sprintf("node-%05d", i+1), options...)
 	}
 	return nodes
 }
 
-func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*plan.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
+func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*record.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
 	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
 	s.Ledger = s.Governor.LedgerOf(p, append(rivals, *p))
 	schedule, err := window.Of(&p.Spec)

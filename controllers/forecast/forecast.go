@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -180,7 +181,7 @@ func missing(s plan.Snapshot, reboots []Expected) []string {
 	}
 	var names []string
 	for _, n := range s.Nodes {
-		due := plan.DueAt(s.Policy, n)
+		due := record.DueAt(s.Policy, n)
 		if due.IsZero() || s.Governor.Govern(n).Policy != s.Policy.Name {
 			continue
 		}
@@ -281,7 +282,7 @@ func median(took []time.Duration) time.Duration {
 
 // underWay returns a reboot that was granted earlier, with its past times as they happened and the
 // rest as expected from now on.
-func (d Durations) underWay(n *plan.Node, granted, now time.Time) Expected {
+func (d Durations) underWay(n *record.Node, granted, now time.Time) Expected {
 	p := n.Progress
 	granted = timing.Earliest(granted, now) // a node's clock may be ahead
 	r := Expected{Node: n.Name, InProgress: true, StartsAt: granted, DrainsAt: timing.Latest(granted.Add(d.Before.Duration), now)}
@@ -304,7 +305,7 @@ func (d Durations) underWay(n *plan.Node, granted, now time.Time) Expected {
 			if noted := n.Hooks; noted != nil && noted.TakesPods != nil && *noted.TakesPods {
 				r.SettlesAt = timing.Earliest(timing.Latest(r.SettlesAt, noted.At.Time), now)
 			}
-			if plan.StartupTaint(n) != "" {
+			if record.StartupTaint(n) != "" {
 				r.SettlesAt = now
 			}
 		}

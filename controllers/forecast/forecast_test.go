@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func at(hour, minute int) time.Time {
@@ -43,14 +44,14 @@ func holds(node string, seq int64, ago time.Duration) func(*v1alpha1.RebootPolic
 	}
 }
 
-func granted(policy string, seq int64, state protocol.GrantState, ago time.Duration) func(*plan.Node) {
-	return func(n *plan.Node) {
+func granted(policy string, seq int64, state protocol.GrantState, ago time.Duration) func(*record.Node) {
+	return func(n *record.Node) {
 		n.Grant = &protocol.Grant{Policy: policy, Seq: seq, BootID: n.Name + "-boot-1", State: state, At: metav1.NewTime(monday.Add(-ago))}
 	}
 }
 
-func progressed(seq int64, phase protocol.Phase, ago time.Duration, failures int32) func(*plan.Node) {
-	return func(n *plan.Node) {
+func progressed(seq int64, phase protocol.Phase, ago time.Duration, failures int32) func(*record.Node) {
+	return func(n *record.Node) {
 		n.Progress = &protocol.Progress{
 			Seq: seq, Phase: phase, BootID: n.Name + "-boot-1", At: metav1.NewTime(monday.Add(-ago)), Failures: failures, Cordoned: phase != protocol.PhaseAborted,
 		}
@@ -58,8 +59,8 @@ func progressed(seq int64, phase protocol.Phase, ago time.Duration, failures int
 	}
 }
 
-func booted(ago time.Duration) func(*plan.Node) {
-	return func(n *plan.Node) {
+func booted(ago time.Duration) func(*record.Node) {
+	return func(n *record.Node) {
 		n.BootID, n.ReadySince, n.MaintenanceSince = n.Name+"-boot-2", monday.Add(-ago), monday.Add(-ago)
 		content(n)
 	}
@@ -96,10 +97,10 @@ func limiting(options ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 // TestOf shows when nodes go, and which stay, without a window. A reboot without measurements takes
 // five minutes, plus one minute to settle.
 func TestOf(t *testing.T) {
-	inhibited := func(n *plan.Node) {
+	inhibited := func(n *record.Node) {
 		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "backup"}}
 	}
-	justBooted := func(n *plan.Node) {
+	justBooted := func(n *record.Node) {
 		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonJustBooted, Message: "until soon"}}
 	}
 	active := protocol.GrantActive
@@ -107,7 +108,7 @@ func TestOf(t *testing.T) {
 	waitsForPods := policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 	}))
-	blocked := func(n *plan.Node) {
+	blocked := func(n *record.Node) {
 		question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(waitsForPods)})
 		pods := &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/migrate-1"}}}
 		n.PreflightReport = &protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
@@ -115,91 +116,91 @@ func TestOf(t *testing.T) {
 	cases := map[string]struct {
 		policy *v1alpha1.RebootPolicy
 		rivals []v1alpha1.RebootPolicy
-		nodes  []*plan.Node
+		nodes  []*record.Node
 		goes   []string
 		stays  []string
 		// unknown is the beginning of Unknown.
 		unknown string
 	}{
-		"at rest": {policy: policy(), nodes: []*plan.Node{needy("a", content)}},
+		"at rest": {policy: policy(), nodes: []*record.Node{needy("a", content)}},
 		"no node": {policy: policy()},
 		"grants of a policy that is gone": {
-			policy: policy(), nodes: []*plan.Node{needy("a", notReady, granted("gone", 1, active, time.Hour)), needy("b", content, granted("gone", 3, active, time.Hour)), needy("c")},
+			policy: policy(), nodes: []*record.Node{needy("a", notReady, granted("gone", 1, active, time.Hour)), needy("b", content, granted("gone", 3, active, time.Hour)), needy("c")},
 			stays: []string{"a NodeUnavailable", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
 		"one after the other": {
-			policy: policy(), nodes: []*plan.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
+			policy: policy(), nodes: []*record.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
 		},
-		"a host that has just booted": {policy: policy(), nodes: []*plan.Node{needy("a", justBooted)}, goes: []string{"a 0–6"}},
+		"a host that has just booted": {policy: policy(), nodes: []*record.Node{needy("a", justBooted)}, goes: []string{"a 0–6"}},
 		"a dry run is as if it acted": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"},
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"},
 		},
 		"many wait for their turn, and why is the one that is down": {
-			policy: policy(), nodes: []*plan.Node{needy("a", notReady), needy("b"), needy("c")},
+			policy: policy(), nodes: []*record.Node{needy("a", notReady), needy("b"), needy("c")},
 			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
 		"what pods keep stays; where nobody has looked yet, none is supposed to": {
-			policy: waitsForPods, nodes: []*plan.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
+			policy: waitsForPods, nodes: []*record.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
 		},
 		"what waits for a person stays, and the others go on": {
-			policy: policy(), nodes: []*plan.Node{needy("a", paused), needy("b", inhibited), needy("c")},
+			policy: policy(), nodes: []*record.Node{needy("a", paused), needy("b", inhibited), needy("c")},
 			goes: []string{"c 0–6"}, stays: []string{"a NodePaused", "b Inhibited"},
 		},
 		"nobody goes where all wait for a person": {
-			policy: policy(), nodes: []*plan.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
+			policy: policy(), nodes: []*record.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
 			stays: []string{"a NodePaused", "b Inhibited", "c Inhibited"}, unknown: "Inhibited: backup",
 		},
 		"a node that is down and needs nothing uses the budget for good, too": {
-			policy: policy(atMost("2")), nodes: []*plan.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
+			policy: policy(atMost("2")), nodes: []*record.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
 		},
 		"the policy is paused": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })), nodes: []*plan.Node{needy("a")},
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{Reason: "audit"} })), nodes: []*record.Node{needy("a")},
 			stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused: audit",
 		},
 		"the policy is paused for an hour": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Pause = &v1alpha1.Pause{Until: new(metav1.NewTime(monday.Add(time.Hour)))}
 			})),
-			nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 60–66", "b 66–72"},
+			nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 60–66", "b 66–72"},
 		},
 		"the policy is paused, and what has begun finishes": {
 			policy: policy(holds("a", 7, 2*minute), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
 		},
 		"an urgent request goes before the window opens, and the other in it": {
 			policy: policy(weeknights, allowsUrgent),
-			nodes:  []*plan.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
+			nodes:  []*record.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
 		},
 		"urgent requests go one after the other where no window opens, and all others stay": {
 			policy: policy(allowsUrgent, spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Blackouts = []v1alpha1.Blackout{{Name: "frozen", From: "2026-11-01", To: "2028-11-01"}}
 			})),
-			nodes: []*plan.Node{needy("a"), needy("b", urgently), needy("c", urgently)}, goes: []string{"b 0–6", "c 6–12"}, stays: []string{"a Blackout"},
+			nodes: []*record.Node{needy("a"), needy("b", urgently), needy("c", urgently)}, goes: []string{"b 0–6", "c 6–12"}, stays: []string{"a Blackout"},
 		},
 		"each waits for the spacing after the one before": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
 			})),
-			nodes: []*plan.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
+			nodes: []*record.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
 		},
 		"hooks of a run are taken for answered": {
-			policy: policy(runHooked), nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
+			policy: policy(runHooked), nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
 		},
 		"hooks that have not answered yet, too": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, ""), func(p *v1alpha1.RebootPolicy) {
 				p.Status.Run.Hooks.At = metav1.NewTime(p.Status.Run.Hooks.At.Add(8 * time.Minute))
 			}),
-			nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
+			nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
 		},
 		"hooks that nobody has answered for ten minutes keep everybody": {
-			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*plan.Node{needy("a"), needy("b")},
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*record.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
 				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
 		"hooks after the last run that were silent for too long keep everybody": {
-			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*plan.Node{needy("a"), needy("b")},
+			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*record.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
 				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
@@ -208,59 +209,59 @@ func TestOf(t *testing.T) {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookFailed), func(p *v1alpha1.RebootPolicy) {
 				p.Annotations = map[string]string{"example.com/noout-unset": "7: true"}
 			}),
-			nodes: []*plan.Node{needy("a"), needy("b")}, goes: []string{"a 5–11", "b 11–17"},
+			nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 5–11", "b 11–17"},
 		},
 		"ring after ring, each within its limit, and after the soak of the one before": {
-			policy: policy(atMost("2"), rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", later), needy("d", canary), needy("e", canary)},
+			policy: policy(atMost("2"), rings), nodes: []*record.Node{needy("a"), needy("b", later), needy("c", later), needy("d", canary), needy("e", canary)},
 			goes: []string{"d 0–6", "e 6–12", "b 42–48", "c 42–48", "a 48–54"},
 		},
 		"a ring that soaks already": {
-			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", canary, content, granted("workers", 1, protocol.GrantFinished, 10*minute))},
+			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("b", canary, content, granted("workers", 1, protocol.GrantFinished, 10*minute))},
 			goes: []string{"a 20–26"},
 		},
 		"what waits for a person keeps later rings waiting": {
-			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("b", later), needy("c", canary, inhibited), needy("d", canary, inhibited)},
+			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("b", later), needy("c", canary, inhibited), needy("d", canary, inhibited)},
 			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: c is not done (Inhibited); paused nodes do not count",
 		},
 		"unless a person has paused it": {
-			policy: policy(rings), nodes: []*plan.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
+			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
 		},
 		"a node past its deadline goes first, wherever it is": {
 			policy: policy(zones, deadline(2*time.Hour)), nodes: append(pool(9, labelled("zone", "a")), needy("z", since(115*minute), labelled("zone", "b"))),
 			goes: []string{"node-00001 0–6", "z 6–12", "node-00002 12–18", "node-00003 18–24", "node-00004 24–30", "node-00005 30–36", "node-00006 36–42", "node-00007 42–48", "node-00008 48–54", "node-00009 54–60"},
 		},
 		"at its deadline a node goes before the window opens, which is in an hour, and the others in it": {
-			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows)), nodes: []*plan.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
+			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows)), nodes: []*record.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
 			goes: []string{"c 0–6", "b 10–16", "a 60–66"},
 		},
 		"but none does where that only reports": {
-			policy: policy(weeknights, deadline(2*time.Hour)), nodes: []*plan.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
+			policy: policy(weeknights, deadline(2*time.Hour)), nodes: []*record.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
 		},
 		"nor in a pause": {
 			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
-			nodes:  []*plan.Node{needy("a", since(3*time.Hour))}, stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused",
+			nodes:  []*record.Node{needy("a", since(3*time.Hour))}, stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused",
 		},
 		"the policy has halted": {
 			policy: policy(func(p *v1alpha1.RebootPolicy) {
 				meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: "2 nodes failed"})
 			}),
-			nodes: []*plan.Node{needy("a")}, stays: []string{"a Halted"},
+			nodes: []*record.Node{needy("a")}, stays: []string{"a Halted"},
 			unknown: `Halted: policy workers halted after failures; to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`,
 		},
 		"the limit is none": {
-			policy: policy(atMost("0")), nodes: []*plan.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
+			policy: policy(atMost("0")), nodes: []*record.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
 			unknown: "BudgetExhausted: maxUnavailable is 0: no node may be rebooted",
 		},
 		"the spec cannot be acted on": {
-			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = []v1alpha1.Window{{Name: "w", Start: "25:00"}} })), nodes: []*plan.Node{needy("a")},
+			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = []v1alpha1.Window{{Name: "w", Start: "25:00"}} })), nodes: []*record.Node{needy("a")},
 			stays: []string{"a Invalid"}, unknown: `Invalid: policy workers: window "w": start "25:00" must be a time of day as HH:MM, from 00:00 to 23:59`,
 		},
 		"one that backs off comes when its time has come": {
-			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 2)), needy("b")},
+			policy: policy(), nodes: []*record.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 2)), needy("b")},
 			goes: []string{"b 0–6", "a 9–15"},
 		},
 		"too many have failed": {
-			policy: policy(), nodes: []*plan.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 1)), needy("b", progressed(4, protocol.PhaseAborted, minute, 1)), needy("c")},
+			policy: policy(), nodes: []*record.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 1)), needy("b", progressed(4, protocol.PhaseAborted, minute, 1)), needy("c")},
 			stays:   []string{"a Halted", "b Halted", "c Halted"},
 			unknown: `Halted: policy workers halted after failures; to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`,
 		},
@@ -268,74 +269,74 @@ func TestOf(t *testing.T) {
 			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
 				NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
 			}}},
-			nodes: []*plan.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
+			nodes: []*record.Node{needy("a", labelled("zone", "a")), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a PolicyConflict"},
 		},
 		"two policies select a node that is down": {
 			policy: policy(), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
 				NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
 			}}},
-			nodes: []*plan.Node{needy("a", labelled("zone", "a"), notReady), needy("b")}, stays: []string{"a PolicyConflict", "b BudgetExhausted"},
+			nodes: []*record.Node{needy("a", labelled("zone", "a"), notReady), needy("b")}, stays: []string{"a PolicyConflict", "b BudgetExhausted"},
 			unknown: "PolicyConflict: policies all, workers select the node with the same priority; raise spec.priority of one",
 		},
 		"two policies select a node that one of them reboots": {
 			policy: policy(holds("c", 8, 2*minute), atMost("2")), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.RebootPolicySpec{
 				NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
 			}}},
-			nodes: []*plan.Node{
+			nodes: []*record.Node{
 				needy("a", labelled("zone", "a"), granted("all", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b"),
 				needy("c", labelled("zone", "a"), granted("workers", 8, active, 2*minute), progressed(8, protocol.PhaseDraining, 2*minute, 0)),
 			},
 			goes: []string{"c -2–4", "b 4–10"},
 		},
 		"granted, and not begun": {
-			policy: policy(holds("a", 7, minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
+			policy: policy(holds("a", 7, minute)), nodes: []*record.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
 			goes: []string{"a -1–6", "b 6–12"},
 		},
-		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []*plan.Node{needy("a")}, goes: []string{"a 0–6"}},
+		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"}},
 		"lost by the ledger": {
-			policy: policy(), nodes: []*plan.Node{needy("a", granted("workers", 7, active, minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
+			policy: policy(), nodes: []*record.Node{needy("a", granted("workers", 7, active, minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes: []string{"a -1–5", "b 5–11"},
 		},
 		"a drain that takes longer than expected ends now": {
 			policy: policy(holds("a", 7, 9*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, protocol.PhaseDraining, 9*minute, 0)), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 9*minute), progressed(7, protocol.PhaseDraining, 9*minute, 0)), needy("b")},
 			goes:   []string{"a -9–4", "b 4–10"},
 		},
 		"rebooting": {
 			policy: policy(holds("a", 7, 3*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, protocol.PhaseRebooting, minute, 0), notReady), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 3*minute), progressed(7, protocol.PhaseRebooting, minute, 0), notReady), needy("b")},
 			goes:   []string{"a -3–3", "b 3–9"},
 		},
 		"settling": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(minute/2)), needy("b")},
 			goes:   []string{"a -6–0.5", "b 0.5–6.5"},
 		},
 		"a startup taint keeps pods off: it is expected to go now": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(2*minute),
-				func(n *plan.Node) {
+			nodes: []*record.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(2*minute),
+				func(n *record.Node) {
 					n.Cordoned, n.Taints = true, []corev1.Taint{{Key: "cni", Effect: corev1.TaintEffectNoSchedule}}
 				}), needy("b")},
 			goes: []string{"a -6–1", "b 1–7"},
 		},
 		"settled": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseRebooting, 4*minute, 0), booted(2*minute)), needy("b")},
 			goes:   []string{"a -6–0", "b 0–6"},
 		},
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, protocol.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, protocol.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
 			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
 		},
 		"its agent is dead": {
-			policy: policy(holds("a", 7, 6*minute)), nodes: []*plan.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
+			policy: policy(holds("a", 7, 6*minute)), nodes: []*record.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
 			goes: []string{"b 0–6", "a 15–21"},
 		},
 		"a domain in which a reboot goes on comes before the first one": {
 			policy: policy(atMost("2"), zones, holds("c", 7, 2*minute)),
-			nodes: []*plan.Node{
+			nodes: []*record.Node{
 				needy("a", labelled("zone", "a")), needy("b", labelled("zone", "b")),
 				needy("c", labelled("zone", "b"), granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 			},
@@ -343,32 +344,32 @@ func TestOf(t *testing.T) {
 		},
 		"it has given up": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseAborted, minute, 1)), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 6*minute), progressed(7, protocol.PhaseAborted, minute, 1)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
 		"its drain is being cancelled": {
 			policy: policy(holds("a", 7, 6*minute)),
-			nodes:  []*plan.Node{needy("a", granted("workers", 7, protocol.GrantCancelled, minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
+			nodes:  []*record.Node{needy("a", granted("workers", 7, protocol.GrantCancelled, minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:   []string{"b 0–6", "a 6–12"},
 		},
-		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []*plan.Node{needy("b")}, goes: []string{"b 0–6"}},
+		"the Node is deleted": {policy: policy(holds("gone", 7, minute)), nodes: []*record.Node{needy("b")}, goes: []string{"b 0–6"}},
 		"a policy whose limit it shares has a reboot in progress": {
 			policy: policy(sharing), rivals: []v1alpha1.RebootPolicy{*limiting(holds("c", 7, 2*minute))},
-			nodes: []*plan.Node{
+			nodes: []*record.Node{
 				needy("a"), needy("b"), needy("c", labelled("pool", "other"), granted("limiting", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 			},
 			goes: []string{"a 4–10", "b 10–16"},
 		},
 		"its own reboot is in the ledger of the policy whose limit it shares": {
 			policy: policy(sharing), rivals: []v1alpha1.RebootPolicy{*limiting(holds("a", 7, 2*minute), func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].Policy = "workers" })},
-			nodes: []*plan.Node{
-				needy("a", granted("workers", 7, active, 2*minute), func(n *plan.Node) { n.Grant.Ledger = "limiting" }, progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b"),
+			nodes: []*record.Node{
+				needy("a", granted("workers", 7, active, 2*minute), func(n *record.Node) { n.Grant.Ledger = "limiting" }, progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b"),
 			},
 			goes: []string{"a -2–4", "b 4–10"},
 		},
 		"reboots of a policy whose limit it shares take nothing of its own limit": {
 			policy: policy(sharing, atMost("2")), rivals: []v1alpha1.RebootPolicy{*limiting(atMost("5"), holds("c", 7, 2*minute), holds("d", 8, 2*minute), holds("e", 9, 2*minute))},
-			nodes: []*plan.Node{
+			nodes: []*record.Node{
 				needy("a"), needy("b"),
 				needy("c", labelled("pool", "other"), granted("limiting", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 				needy("d", labelled("pool", "other"), granted("limiting", 8, active, 2*minute), progressed(8, protocol.PhaseDraining, 2*minute, 0)),
@@ -378,21 +379,21 @@ func TestOf(t *testing.T) {
 		},
 		"the policy shares a limit since a reboot in progress was granted": {
 			policy: policy(sharing, holds("a", 7, 2*minute)), rivals: []v1alpha1.RebootPolicy{*limiting()},
-			nodes: []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
+			nodes: []*record.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:  []string{"a -2–4", "b 4–10"},
 		},
 		"the policy shares no limit any more since a reboot in progress was granted": {
 			policy: policy(), rivals: []v1alpha1.RebootPolicy{*limiting(holds("a", 7, 2*minute), func(p *v1alpha1.RebootPolicy) { p.Status.Grants[0].Policy = "workers" })},
-			nodes: []*plan.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
+			nodes: []*record.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:  []string{"a -2–4", "b 4–10"},
 		},
 		"the policy whose limit it shares is not there": {
-			policy: policy(sharing), nodes: []*plan.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},
+			policy: policy(sharing), nodes: []*record.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},
 			unknown: "SharedPolicyNotFound: policy workers shares the limit of policy limiting, which does not exist: create it, or correct spec.concurrency.shared",
 		},
 		"another policy reboots one of the control plane": {
 			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
-			nodes: []*plan.Node{
+			nodes: []*record.Node{
 				needy("a", controlPlane, granted("all", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
 				needy("b", controlPlane),
 			},
@@ -533,9 +534,9 @@ func TestReboot_Overruns(t *testing.T) {
 // A record that cannot be read does not change in any round, so it must not use up the effort for
 // other nodes.
 func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
-	unreadable := func(n *plan.Node) { n.ProgressErr = errors.New("no JSON") }
+	unreadable := func(n *record.Node) { n.ProgressErr = errors.New("no JSON") }
 	for name, tc := range map[string]struct {
-		node  *plan.Node
+		node  *record.Node
 		goes  []string
 		stays []string
 	}{
@@ -545,7 +546,7 @@ func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			nodes := []*plan.Node{tc.node, needy("b"), needy("c")}
+			nodes := []*record.Node{tc.node, needy("b"), needy("c")}
 			f := forecast.Of(snapshotOf(policy(atMost("2"), holds("a", 3, time.Hour)), nodes), forecast.Quick)
 			goes, stays := outline(f)
 			if diff := cmp.Diff([]any{tc.goes, tc.stays, 0}, []any{goes, stays, f.Extrapolated}); diff != "" {
@@ -558,7 +559,7 @@ func TestOf_ARecordThatCannotBeReadTakesNoEffort(t *testing.T) {
 // TestOf_Extrapolates shows that the forecast continues at the same pace when the effort is used
 // up. It is compared with the planner's own answer.
 func TestOf_Extrapolates(t *testing.T) {
-	labels := func(nodes []*plan.Node) []*plan.Node {
+	labels := func(nodes []*record.Node) []*record.Node {
 		for i := range nodes {
 			nodes[i].Labels = map[string]string{"zone": string(rune('a' + i%3))}
 			urgently(nodes[i]) // only one policy allows that
@@ -595,17 +596,17 @@ func TestOf_Extrapolates(t *testing.T) {
 // TestOf_Due shows which nodes will need a reboot because of their uptime, and when.
 func TestOf_Due(t *testing.T) {
 	const day = 24 * time.Hour
-	upFor := func(uptime time.Duration, most string) func(*plan.Node) {
-		return func(n *plan.Node) {
+	upFor := func(uptime time.Duration, most string) func(*record.Node) {
+		return func(n *record.Node) {
 			n.Annotations = map[string]string{v1alpha1.AnnotationMaxUptime: most, v1alpha1.AnnotationBootedAt: monday.Add(-uptime).Format(time.RFC3339)}
 		}
 	}
-	nodes := []*plan.Node{
+	nodes := []*record.Node{
 		needy("later", content, upFor(2*day, "720h0m0s")),
 		needy("sooner", content, upFor(29*day, "720h0m0s")),
 		needy("about-to-report", content, upFor(30*day+time.Second, "720h0m0s")),
 		needy("due", upFor(31*day, "720h0m0s")),
-		needy("not-reported", content, upFor(2*day, "720h0m0s"), func(n *plan.Node) { delete(n.Annotations, v1alpha1.AnnotationBootedAt) }),
+		needy("not-reported", content, upFor(2*day, "720h0m0s"), func(n *record.Node) { delete(n.Annotations, v1alpha1.AnnotationBootedAt) }),
 		needy("beyond-a-year", content, upFor(0, "87600h0m0s")),
 		needy("booted-in-the-future", content, upFor(-100*365*day, "720h0m0s")),
 		needy("for-ever", content, upFor(2*day, "")),

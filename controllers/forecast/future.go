@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -210,7 +211,7 @@ func (u *future) extrapolate() int {
 
 // afterRings returns the earliest time at which the node may start because of earlier rings: their
 // current reboots must be done and have soaked.
-func (u *future) afterRings(n *plan.Node) time.Time {
+func (u *future) afterRings(n *record.Node) time.Time {
 	f, instant := u.fleet, u.fleet.Now
 	ring := f.rings.Of(n)
 	for _, other := range f.shown {
@@ -228,7 +229,7 @@ func (u *future) afterRings(n *plan.Node) time.Time {
 
 // waiting returns the nodes whose turn will come: first the queues, and then the nodes that wait
 // for their own hours or their quorum.
-func (u *future) waiting() []*plan.Node {
+func (u *future) waiting() []*record.Node {
 	rest := u.fleet.queues.rest(false)
 	for _, name := range slices.Sorted(maps.Keys(u.fleet.shown)) {
 		if n := u.fleet.shown[name]; u.goes(n, u.blocked[name]) {
@@ -236,8 +237,8 @@ func (u *future) waiting() []*plan.Node {
 		}
 	}
 	rings, stranded := u.fleet.rings, u.strandedIn()
-	slices.SortStableFunc(rest, func(a, b *plan.Node) int { return cmp.Compare(rings.Of(a), rings.Of(b)) })
-	if i := slices.IndexFunc(rest, func(n *plan.Node) bool { return rings.Of(n) > stranded }); i >= 0 {
+	slices.SortStableFunc(rest, func(a, b *record.Node) int { return cmp.Compare(rings.Of(a), rings.Of(b)) })
+	if i := slices.IndexFunc(rest, func(n *record.Node) bool { return rings.Of(n) > stranded }); i >= 0 {
 		return rest[:i]
 	}
 	return rest
@@ -259,7 +260,7 @@ func (u *future) strandedIn() int {
 }
 
 // goes reports whether the turn of a node that the last plan saw will come.
-func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
+func (u *future) goes(n *record.Node, o *plan.Blocked) bool {
 	f := u.fleet
 	governed := f.Governor.Govern(n).Policy == f.Policy.Name
 	return governed && n.NeedsReboot() && n.Ready && !u.reboots.underWay(n.Name) && !f.holds(n.Name) &&
@@ -269,14 +270,14 @@ func (u *future) goes(n *plan.Node, o *plan.Blocked) bool {
 // start returns the first instant from t on at which the reboot of a node may begin: opening allows
 // it, and spec.concurrency.spacing has passed since the last end. ends are the known ends, in
 // order.
-func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
+func (f *fleet) start(n *record.Node, t, end time.Time, ends []time.Time, reserve time.Duration) time.Time {
 	spacing := f.Policy.Spec.Spacing()
 	for {
 		instant := f.opening(n, t, end, reserve)
 		if instant.IsZero() || spacing == 0 {
 			return instant
 		}
-		t = timing.Latest(instant, plan.LastReboot(f.Policy, f.Now).Add(spacing))
+		t = timing.Latest(instant, record.LastReboot(f.Policy, f.Now).Add(spacing))
 		for _, back := range ends {
 			if !back.After(t) {
 				t = timing.Latest(t, back.Add(spacing))
@@ -290,8 +291,8 @@ func (f *fleet) start(n *plan.Node, t, end time.Time, ends []time.Time, reserve 
 
 // opening returns the first instant from t on at which windows and pauses allow the reboot of a
 // node to begin, or zero if it is not before the end.
-func (f *fleet) opening(n *plan.Node, t, end time.Time, reserve time.Duration) time.Time {
-	windows, blackouts := plan.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresWindows), plan.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresBlackouts)
+func (f *fleet) opening(n *record.Node, t, end time.Time, reserve time.Duration) time.Time {
+	windows, blackouts := record.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresWindows), record.IgnoredFrom(f.Policy, n, v1alpha1.UrgentIgnoresBlackouts)
 	for !t.IsZero() && t.Before(end) {
 		f.Now = t
 		if f.Policy.Spec.PausedAt(t) { // spec.urgent.all may have ignored the pause so far

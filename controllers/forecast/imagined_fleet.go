@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -28,7 +29,7 @@ type fleet struct {
 	queues queues
 	// shown are the nodes outside the queues that the planner sees in each round: those that are
 	// being rebooted, are unavailable, back off, or belong to the control plane.
-	shown map[string]*plan.Node
+	shown map[string]*record.Node
 	// rings are those of spec.rings. For each ring, the planner sees the node that soaks longest
 	// and one node that waits for a person, which is enough to know what later rings wait for.
 	rings    plan.Rings
@@ -44,7 +45,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	o := plan.Ahead(s)
 	f := &fleet{
 		Snapshot: s, limit: int(o.Limit), own: int(o.Own), ofRings: o.OfRings, queues: queuesOf(s.Policy, o.Queues), rings: o.Rings,
-		conflicts: o.Conflicts, shown: map[string]*plan.Node{}, soaking: map[int]string{}, stranded: map[int]bool{},
+		conflicts: o.Conflicts, shown: map[string]*record.Node{}, soaking: map[int]string{}, stranded: map[int]bool{},
 	}
 	held := map[string]bool{}
 	for _, e := range s.Holder().Status.Grants {
@@ -69,7 +70,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 }
 
 // soak adds the nodes that already soak, by ring.
-func (f *fleet) soak(soaking map[int]*plan.Node) {
+func (f *fleet) soak(soaking map[int]*record.Node) {
 	for ring, n := range soaking {
 		if f.shown[n.Name] == nil {
 			f.soaking[ring] = n.Name
@@ -141,7 +142,7 @@ func (f *fleet) pausedForGood() bool {
 }
 
 // show makes the planner see a node in each round.
-func (f *fleet) show(n *plan.Node) {
+func (f *fleet) show(n *record.Node) {
 	if f.shown[n.Name] == nil {
 		f.shown[n.Name] = new(*n)
 		f.queues.leave(n.Name)
@@ -150,7 +151,7 @@ func (f *fleet) show(n *plan.Node) {
 
 // see makes the planner see the shown nodes and the given waiting ones, with the window of the
 // current instant.
-func (f *fleet) see(waiting []*plan.Node) {
+func (f *fleet) see(waiting []*record.Node) {
 	f.look()
 	f.Nodes = append(slices.AppendSeq(f.Nodes[:0], maps.Values(f.shown)), waiting...)
 }
@@ -208,7 +209,7 @@ func (f *fleet) cancel(t plan.Reboot) {
 }
 
 // serve puts a node back in service on a new boot. The times of the reboot go into its record.
-func (f *fleet) serve(n *plan.Node, r Expected) {
+func (f *fleet) serve(n *record.Node, r Expected) {
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	if n.Grant != nil && n.Progress != nil {
 		n.Progress = &protocol.Progress{
@@ -224,7 +225,7 @@ func (f *fleet) serve(n *plan.Node, r Expected) {
 
 // retire removes a node that is back in service from the planner's view. Nodes of the control
 // plane, nodes that are cordoned for another reason, and the last soaking node of a ring remain.
-func (f *fleet) retire(n *plan.Node) {
+func (f *fleet) retire(n *record.Node) {
 	if n == nil || n.NeedsReboot() || n.ControlPlane || n.Unavailable() {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -68,7 +69,7 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 		for _, o := range []struct {
 			in     int
 			label  string
-			option func(*plan.Node)
+			option func(*record.Node)
 		}{
 			{2, "zone a", labelled("zone", "a")},
 			{2, "zone b", labelled("zone", "b")},
@@ -147,7 +148,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 // passes reports whether a reboot may start although no window is open, because its node is past
 // its deadline and then ignores windows.
 func passes(s plan.Snapshot, r forecast.Expected, w window.State) bool {
-	i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == r.Node })
+	i := slices.IndexFunc(s.Nodes, func(n *record.Node) bool { return n.Name == r.Node })
 	d, overdue := s.Policy.Spec.Deadline, s.Policy.Spec.UrgentOrDefault().Overdue
 	return overdue.Ignores(v1alpha1.UrgentIgnoresWindows) && (!w.Blackout || overdue.Ignores(v1alpha1.UrgentIgnoresBlackouts)) &&
 		!r.StartsAt.Before(s.Nodes[i].RequiredSince.Add(d.Duration))
@@ -181,7 +182,7 @@ func checkRings(t *rapid.T, s plan.Snapshot, f forecast.Forecast) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := map[string]*plan.Node{}
+	nodes := map[string]*record.Node{}
 	for _, n := range s.Nodes {
 		nodes[n.Name] = n
 	}
@@ -213,7 +214,7 @@ func TestOf_IsAFunction(t *testing.T) {
 		if diff := cmp.Diff(first, forecast.Of(s, forecast.Quick)); diff != "" {
 			t.Fatalf("(-first +then):\n%s", diff)
 		}
-		if diff := cmp.Diff([]any{nodes, policy}, []any{s.Nodes, s.Policy}, cmp.AllowUnexported(plan.Node{})); diff != "" {
+		if diff := cmp.Diff([]any{nodes, policy}, []any{s.Nodes, s.Policy}, cmp.AllowUnexported(record.Node{})); diff != "" {
 			t.Fatalf("the snapshot has changed:\n%s", diff)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // queues are the nodes that only wait for their turn, by domain, in the order in which plans choose
@@ -30,7 +31,7 @@ type queue struct {
 
 // waiting is one node in a queue.
 type waiting struct {
-	node *plan.Node
+	node *record.Node
 	// due is the time of its deadline, or zero without one.
 	due time.Time
 	// left reports whether the node has left the queue, because it was granted or is shown in each
@@ -44,7 +45,7 @@ func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
 		own := &queue{domain: q.Domain, nodes: make([]*waiting, len(q.Nodes))}
 		nodes := make([]waiting, len(q.Nodes))
 		for i, n := range q.Nodes {
-			nodes[i].node, nodes[i].due = n, plan.DueAt(policy, n)
+			nodes[i].node, nodes[i].due = n, record.DueAt(policy, n)
 			own.nodes[i], l.at[n.Name] = &nodes[i], &nodes[i]
 			if !nodes[i].due.IsZero() {
 				l.due = append(l.due, &nodes[i])
@@ -60,8 +61,8 @@ func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
 // from each domain in which nodes are being rebooted, and from the first domain with nodes. It also
 // returns as many overdue nodes from any queue. The additional node makes the planner report what
 // the others wait for.
-func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.Node {
-	var front []*plan.Node
+func (l *queues) front(now time.Time, room int, busy map[string]bool) []*record.Node {
+	var front []*record.Node
 	first := true
 	for _, q := range l.all {
 		if !first && !busy[q.domain] {
@@ -75,8 +76,8 @@ func (l *queues) front(now time.Time, room int, busy map[string]bool) []*plan.No
 }
 
 // overdue adds nodes that are past their deadline and not yet in front.
-func (l *queues) overdue(front []*plan.Node, now time.Time, most int) []*plan.Node {
-	known := make(map[*plan.Node]bool, len(front))
+func (l *queues) overdue(front []*record.Node, now time.Time, most int) []*record.Node {
+	known := make(map[*record.Node]bool, len(front))
 	for _, n := range front {
 		known[n] = true
 	}
@@ -106,7 +107,7 @@ func (l *queues) nextDue(now time.Time) time.Time {
 	return time.Time{}
 }
 
-func (q *queue) take(front []*plan.Node, most int) []*plan.Node {
+func (q *queue) take(front []*record.Node, most int) []*record.Node {
 	for q.head < len(q.nodes) && q.nodes[q.head].gone() {
 		q.head++
 	}
@@ -125,7 +126,7 @@ func (q *queue) take(front []*plan.Node, most int) []*plan.Node {
 func (w *waiting) gone() bool { return w.left || w.parked }
 
 // node returns a node of the queues.
-func (l *queues) node(name string) *plan.Node { return l.at[name].node }
+func (l *queues) node(name string) *record.Node { return l.at[name].node }
 
 // leave removes a node from its queue, if it is in one.
 func (l *queues) leave(name string) {
@@ -148,8 +149,8 @@ func (l *queues) widen(dismissed int) {
 }
 
 // rest returns the nodes that still wait, in order. It includes the parked ones if parked is set.
-func (l *queues) rest(parked bool) []*plan.Node {
-	var rest []*plan.Node
+func (l *queues) rest(parked bool) []*record.Node {
+	var rest []*record.Node
 	for _, q := range l.all {
 		for _, w := range q.nodes {
 			if !w.left && (!w.parked || parked) {

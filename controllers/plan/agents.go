@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -45,7 +46,7 @@ type agentCount struct {
 
 // add counts a node. Its agent works if it has reported whether a reboot is needed and its pod is
 // Ready. A report alone proves little, because it outlives the agent.
-func (c *agentCount) add(n *Node, held bool) {
+func (c *agentCount) add(n *record.Node, held bool) {
 	if n.Reports() {
 		c.reporting++
 	}
@@ -64,11 +65,11 @@ func (c *agentCount) add(n *Node, held bool) {
 
 // miss counts a node without a working agent once agentGrace is over. A time too far in the future
 // is ignored, otherwise the node would never be counted.
-func (c *agentCount) miss(n *Node, changed time.Time) {
+func (c *agentCount) miss(n *record.Node, changed time.Time) {
 	since := timing.Latest(n.ReadySince, changed)
 	due := since.Add(agentGrace)
 	switch {
-	case !HasCome(since, c.now) || !c.now.Before(due):
+	case !record.HasCome(since, c.now) || !c.now.Before(due):
 		c.missing = append(c.missing, n.Name)
 	default:
 		c.missedAt = timing.Earliest(c.missedAt, due)

@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func TestLimit(t *testing.T) {
@@ -159,7 +160,7 @@ func TestReboots_FillsTheLedgerAtMost(t *testing.T) {
 
 // TestReboots_Order checks who goes first.
 func TestReboots_Order(t *testing.T) {
-	controlPlane := label(plan.ControlPlaneLabels[1], "")
+	controlPlane := label(record.ControlPlaneLabels[1], "")
 	p := one(policy("everything", atMost("9")),
 		needy("b"), needy("a"), needy("c", needsSince(5*60*minute)), needy("d", cordoned), needy("cp-1", controlPlane),
 		needy("cp-0", controlPlane, needsSince(4*60*minute)), newHost("idle"),

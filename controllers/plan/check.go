@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -39,7 +40,7 @@ type check struct {
 	// returns the message.
 	passed string
 	// blocks returns nil if the check passes.
-	blocks func(v view, n *Node) *Blocked
+	blocks func(v view, n *record.Node) *Blocked
 }
 
 // view holds everything that a check reads besides the node. Checks do not change it.
@@ -49,7 +50,7 @@ type view struct {
 	// slots are the slots taken so far. They are nil except in the checks of turn.
 	slots *slots
 	// ahead is the first node in the order that waits for another domain, or nil.
-	ahead *Node
+	ahead *record.Node
 	// unfinished is the earlier ring's unfinished work that the node's ring waits for, or nil.
 	unfinished *Blocked
 }
@@ -88,7 +89,7 @@ var beforeGrant = slices.Concat(lasting, []check{
 
 // ofPodsAndGates returns the checks of the pods on the node and of gates. A missing answer blocks a
 // new grant but cancels none.
-func ofPodsAndGates(blockingPod, unreachable func(v view, n *Node) *Blocked) []check {
+func ofPodsAndGates(blockingPod, unreachable func(v view, n *record.Node) *Blocked) []check {
 	return []check{
 		{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
@@ -134,7 +135,7 @@ var (
 func (o *Blocked) reaches(place int) bool { return o == nil || places[o.check] >= place }
 
 // first returns the first check that blocks the node, or nil if all pass.
-func (v view) first(checks []check, n *Node) *Blocked {
+func (v view) first(checks []check, n *record.Node) *Blocked {
 	for _, c := range checks {
 		if o := c.blocks(v, n); o != nil {
 			is := *o
@@ -157,7 +158,7 @@ var afterHours = slices.DeleteFunc(slices.Clone(beforeGrant), func(c check) bool
 })
 
 // foresee adds what will block a node that waits for its hours, so that people can fix it in time.
-func (v view) foresee(o *Blocked, n *Node) *Blocked {
+func (v view) foresee(o *Blocked, n *record.Node) *Blocked {
 	if !o.waitsForHours() {
 		return o
 	}
@@ -174,7 +175,7 @@ func (v view) foresee(o *Blocked, n *Node) *Blocked {
 // for a policy's pause reason.
 const maxPauseReason = 256
 
-func nodePaused(_ view, n *Node) *Blocked {
+func nodePaused(_ view, n *record.Node) *Blocked {
 	if !n.Paused {
 		return nil
 	}
@@ -185,7 +186,7 @@ func nodePaused(_ view, n *Node) *Blocked {
 	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
-func policyInvalid(v view, n *Node) *Blocked {
+func policyInvalid(v view, n *record.Node) *Blocked {
 	if v.invalid == "" {
 		return nil
 	}
@@ -202,7 +203,7 @@ func policyInvalid(v view, n *Node) *Blocked {
 	return o
 }
 
-func policyPaused(v view, _ *Node) *Blocked {
+func policyPaused(v view, _ *record.Node) *Blocked {
 	pause := v.Policy.Spec.Pause
 	if !v.paused() {
 		return nil
@@ -218,7 +219,7 @@ func policyPaused(v view, _ *Node) *Blocked {
 	return o
 }
 
-func policyHalted(v view, _ *Node) *Blocked {
+func policyHalted(v view, _ *record.Node) *Blocked {
 	if !v.halt.Halted {
 		return nil
 	}
@@ -226,7 +227,7 @@ func policyHalted(v view, _ *Node) *Blocked {
 		v.name, v.name, v1alpha1.AnnotationResume)
 }
 
-func nodeUnavailable(_ view, n *Node) *Blocked {
+func nodeUnavailable(_ view, n *record.Node) *Blocked {
 	switch {
 	case n.Deleter != "":
 		return blocked(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
@@ -245,8 +246,8 @@ func nodeUnavailable(_ view, n *Node) *Blocked {
 
 // agentReports returns the check for one of the agent's reasons. The agent reports its reasons in
 // the order of the checks.
-func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
-	return func(v view, n *Node) *Blocked {
+func agentReports(reason v1alpha1.Reason) func(v view, n *record.Node) *Blocked {
+	return func(v view, n *record.Node) *Blocked {
 		if o := agentBlocks(v, n); o != nil && o.Reason == reason {
 			return o
 		}
@@ -256,7 +257,7 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *Node) *Blocked {
 
 // agentBlocks returns the agent's first reason that the policy does not ignore. The agent knows no
 // policy before it has a grant, so it also reports reasons that this policy ignores.
-func agentBlocks(v view, n *Node) *Blocked {
+func agentBlocks(v view, n *record.Node) *Blocked {
 	for _, o := range n.BlockedBy {
 		if ignoredBy(v.Policy, o.Reason) == "" {
 			return &Blocked{Reason: o.Reason, Message: o.Message}
@@ -278,18 +279,18 @@ func ignoredBy(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) string {
 	return ""
 }
 
-func recordUnreadable(_ view, n *Node) *Blocked {
+func recordUnreadable(_ view, n *record.Node) *Blocked {
 	switch {
 	case n.ProgressErr == nil:
 		return nil
-	case n.incredible:
+	case n.Incredible:
 		return blocked(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)
 	}
 	return blocked(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)
 }
 
-func reportsOnly(v view, _ *Node) *Blocked {
+func reportsOnly(v view, _ *record.Node) *Blocked {
 	if !v.dryRun() {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -251,7 +252,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 // time. The order is that of docs/reasons.md, because users rely on which of several reasons is
 // reported.
 func TestReboots_OrderOfChecks(t *testing.T) {
-	controlPlane := label(plan.ControlPlaneLabels[0], "")
+	controlPlane := label(record.ControlPlaneLabels[0], "")
 	s := situation{
 		policies: []*v1alpha1.RebootPolicy{
 			policy("workers", atMost("many"), paused(nil, ""), halted, dryRun, gated("a"), gatedByObject, waitsForPods, inRings("zone", ring("b"))), policy("zoo", selects("zoo", "yes")),

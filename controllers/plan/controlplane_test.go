@@ -8,13 +8,13 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // TestReboots_ControlPlane checks that at most one control-plane node is granted, only while the
 // others are Ready, and only if one policy governs all of them (behaviour 28).
 func TestReboots_ControlPlane(t *testing.T) {
-	cp, old := label(plan.ControlPlaneLabels[0], ""), label(plan.ControlPlaneLabels[1], "true")
+	cp, old := label(record.ControlPlaneLabels[0], ""), label(record.ControlPlaneLabels[1], "true")
 	nine := atMost("9")
 	cases := map[string]struct {
 		situation situation
@@ -71,7 +71,7 @@ func TestReboots_ControlPlane(t *testing.T) {
 // TestReboots_ControlPlaneMessageIsSteady checks that the message does not depend on the informer's
 // random order. Otherwise it would be written again and again.
 func TestReboots_ControlPlaneMessageIsSteady(t *testing.T) {
-	cp := label(plan.ControlPlaneLabels[0], "")
+	cp := label(record.ControlPlaneLabels[0], "")
 	a := one(policy("all"), needy("cp-1", cp), newHost("cp-2", cp, notReady), newHost("cp-3", cp, notReady))
 	b := one(policy("all"), newHost("cp-3", cp, notReady), newHost("cp-2", cp, notReady), needy("cp-1", cp))
 	same(t, "the plan of another order", a.plan(), b.plan(), planOptions...)
@@ -106,7 +106,7 @@ func TestNodeOf_KnowsTheControlPlaneOfEachDistribution(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "control plane", tc.want, plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}).ControlPlane)
+			same(t, "control plane", tc.want, record.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tc.labels}}).ControlPlane)
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // Decision is the wanted condition RebootPermitted of one node. If Status is empty, the node should
@@ -103,7 +104,7 @@ func GrantedMessage(policy string, seq int64) string {
 
 // decision returns the decision about a node without a granted reboot. If o, the reason to wait, is
 // nil, the node's new grant is the decision.
-func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
+func (d *Draft) decision(n *record.Node, o *Blocked) (Decision, bool) {
 	switch {
 	case d.f.held(n):
 		return Decision{}, false
@@ -118,7 +119,7 @@ func (d *Draft) decision(n *Node, o *Blocked) (Decision, bool) {
 }
 
 // waits returns the decision that the node waits because of o.
-func waits(n *Node, o *Blocked) Decision {
+func waits(n *record.Node, o *Blocked) Decision {
 	is := Decision{
 		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, RemovePlanned: n.Planned != nil,
 	}
@@ -130,8 +131,8 @@ func waits(n *Node, o *Blocked) Decision {
 
 // withoutAnswer returns the decision that removes the manager's conditions, and whether the node has
 // any.
-func withoutAnswer(n *Node) (Decision, bool) {
-	return Decision{Node: n.Name, RemovePlanned: n.Planned != nil}, n.showsAnswer()
+func withoutAnswer(n *record.Node) (Decision, bool) {
+	return Decision{Node: n.Name, RemovePlanned: n.Planned != nil}, n.ShowsAnswer()
 }
 
 // ConflictMessage returns the message of a node that several policies select with the same
@@ -142,7 +143,7 @@ func ConflictMessage(rivals []string) string {
 
 // Ungoverned decides about nodes that no policy selects, and about those whose reboot no policy
 // finishes. Other nodes in the middle of a reboot are left to the policy that granted it.
-func Ungoverned(g Governor, nodes []*Node) []Decision {
+func Ungoverned(g Governor, nodes []*record.Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {
 		switch o := g.abandons(n); {

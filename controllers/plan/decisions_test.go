@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -200,7 +201,7 @@ func blockingCheck(t *testing.T, checks []plan.Outcome) (v1alpha1.Reason, int) {
 // TestExplain checks the explanation of worker-1, with the message of the plan.
 func TestExplain(t *testing.T) {
 	closed := window.State{OpensAt: evening.Add(24 * time.Hour)}
-	cp, other := label(plan.ControlPlaneLabels[0], ""), label("pool", "other")
+	cp, other := label(record.ControlPlaneLabels[0], ""), label("pool", "other")
 	cases := map[string]struct {
 		snapshot plan.Snapshot
 		reason   v1alpha1.Reason

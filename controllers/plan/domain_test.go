@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func TestReboots_OneDomainAtATime(t *testing.T) {
@@ -174,10 +175,10 @@ func TestReboots_NoDomainPassesAnUrgentNode(t *testing.T) {
 		}
 		snapshot := s.snapshot()
 		p, nodes := plan.Of(snapshot), governed(snapshot)
-		rank := func(n *plan.Node) int {
-			due := plan.DueAt(snapshot.Policy, n)
+		rank := func(n *record.Node) int {
+			due := record.DueAt(snapshot.Policy, n)
 			switch {
-			case plan.Urgent(snapshot.Policy, n):
+			case record.Urgent(snapshot.Policy, n):
 				return 2
 			case !due.IsZero() && !snapshot.Now.Before(due):
 				return 1

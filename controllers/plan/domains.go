@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // Domain returns the node's topology domain: the value of its topologyKey label, its zone for
 // example. It returns "" if the node lacks the label or the policy has no topologyKey.
-func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
+func Domain(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 	if key := policy.Spec.TopologyKey(); key != "" {
 		return n.Labels[key]
 	}
@@ -21,7 +22,7 @@ func Domain(policy *v1alpha1.RebootPolicy, n *Node) string {
 // more of them. A node that is down for another reason, or did not come back, does not make its
 // domain busy: it already counts against maxUnavailable, and would block every other domain
 // forever.
-func domainBusy(v view, n *Node) *Blocked {
+func domainBusy(v view, n *record.Node) *Blocked {
 	own := v.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
 	if len(others) > 0 {

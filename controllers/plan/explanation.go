@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // Result is the result of a check.
@@ -59,7 +60,7 @@ var before = []check{
 // Responsible returns the policy whose plan answers for a node, or "". That is the policy that
 // holds the node in its ledger or has granted its reboot. Otherwise it is the one that governs the
 // node, or the first policy of a conflict.
-func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *Node) string {
+func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *record.Node) string {
 	for i := range policies {
 		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
 			return g.OwnerOf(policies[i].Name, policies[i].Status.Grants[e])
@@ -108,7 +109,7 @@ func ungoverned(d Decision) Explanation {
 // overruled returns the message of a check that passes only because something is ignored: what
 // would block, which field ignores it, and until when. It returns "" if nothing is ignored.
 func overruled(f *fleet, reason v1alpha1.Reason, name string) string {
-	i := slices.IndexFunc(f.governed, func(n *Node) bool { return n.Name == name })
+	i := slices.IndexFunc(f.governed, func(n *record.Node) bool { return n.Name == name })
 	if i < 0 {
 		return ""
 	}
@@ -145,7 +146,7 @@ func overruled(f *fleet, reason v1alpha1.Reason, name string) string {
 }
 
 // overruledOnNode is overruled for pods and for the agent's own reasons.
-func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *Node) string {
+func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *record.Node) string {
 	if reason == v1alpha1.ReasonUndrainablePod {
 		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
 			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can be drained (spec.drain.closedBudgets)"
@@ -161,9 +162,9 @@ func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *Node) string {
 }
 
 // ignoresHours explains why windows or blackouts do not count for a node, and until when.
-func ignoresHours(f *fleet, n *Node, hours v1alpha1.UrgentIgnore) string {
-	from := IgnoredFrom(f.Policy, n, hours)
-	if from.Equal(atOnce) {
+func ignoresHours(f *fleet, n *record.Node, hours v1alpha1.UrgentIgnore) string {
+	from := record.IgnoredFrom(f.Policy, n, hours)
+	if from.Equal(record.AtOnce) {
 		return "the urgent request ignores that until the node is rebooted"
 	}
 	return "spec.urgent.overdue ignores that since " + f.instant(from) + ", until the node is rebooted"

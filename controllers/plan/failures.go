@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -30,17 +31,17 @@ func ResumeHint(policy string) string {
 
 // haltOf counts the nodes that failed since the last success or since an administrator resumed the
 // policy. A halted policy stays halted until it is resumed.
-func haltOf(a attempts, governed []*Node, reboots []Reboot) Halt {
-	if value, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
-		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(maxMessage, cmp.Or(value, "no reason given"))}
+func haltOf(a record.Attempts, governed []*record.Node, reboots []Reboot) Halt {
+	if value, resumed := a.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(record.MaxMessage, cmp.Or(value, "no reason given"))}
 	}
-	current := meta.FindStatusCondition(a.policy.Status.Conditions, v1alpha1.ConditionHalted)
+	current := meta.FindStatusCondition(a.Policy.Status.Conditions, v1alpha1.ConditionHalted)
 	if current != nil && current.Status == metav1.ConditionTrue {
-		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.policy.Name))}
+		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.Policy.Name))}
 	}
-	from := timing.Latest(LastReboot(a.policy, a.now), resumedBefore(a.policy, a.now)) // LastReboot ignores the future, which would hide every failure until then
+	from := timing.Latest(record.LastReboot(a.Policy, a.Now), resumedBefore(a.Policy, a.Now)) // LastReboot ignores the future, which would hide every failure until then
 	failed := failedSince(a, from, governed, reboots)
-	if most := a.policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
+	if most := a.Policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
 			"%s failed since the last success (maxFailures is %d): %s", message.Count(len(failed), "node", "nodes"), most, someOf(failed))}
 	}
@@ -58,13 +59,13 @@ func quiet(current *metav1.Condition) Halt {
 
 // lostIn returns the nodes of a ring whose Node objects were deleted during their reboots. They count
 // until a node of the ring comes back or an administrator resumes the policy.
-func lostIn(a attempts, ring string, reboots []Reboot) []string {
-	if _, resumed := a.policy.Annotations[v1alpha1.AnnotationResume]; resumed {
+func lostIn(a record.Attempts, ring string, reboots []Reboot) []string {
+	if _, resumed := a.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return nil
 	}
 	var names []string
-	resumedAt := resumedBefore(a.policy, a.now)
-	for past := range History(a.policy, a.now) {
+	resumedAt := resumedBefore(a.Policy, a.Now)
+	for past := range record.History(a.Policy, a.Now) {
 		switch {
 		case past.Ring != ring:
 		case past.Result == v1alpha1.RebootSucceeded:
@@ -84,7 +85,7 @@ func lostIn(a attempts, ring string, reboots []Reboot) []string {
 // resumedBefore returns when an administrator last resumed the policy, or zero if never or if that
 // time is in the future.
 func resumedBefore(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
-	if at := resumedAt(policy); HasCome(at, now) {
+	if at := resumedAt(policy); record.HasCome(at, now) {
 		return at
 	}
 	return time.Time{}
@@ -102,16 +103,16 @@ func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
 
 // failedSince lists the nodes that failed after a time: the attempt was given up, missed its
 // deadline, or ended with a deleted Node. Each node counts once.
-func failedSince(a attempts, from time.Time, governed []*Node, reboots []Reboot) []string {
+func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reboots []Reboot) []string {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {
 		switch {
 		case !n.NeedsReboot():
-		case n.hookRefused() && n.Grant.At.After(from):
+		case n.HookRefused() && n.Grant.At.After(from):
 			reasons[n.Name] = n.Grant.Reason
-		case n.failedTry(): // a closed budget is not the node's failure
-		case n.failed():
-			if earliest, _ := a.ended(n); earliest.After(from) {
+		case n.FailedTry(): // a closed budget is not the node's failure
+		case n.HasFailed():
+			if earliest, _ := a.Ended(n); earliest.After(from) {
 				reasons[n.Name] = n.Progress.Reason
 			}
 		}
@@ -121,7 +122,7 @@ func failedSince(a attempts, from time.Time, governed []*Node, reboots []Reboot)
 			reasons[t.Entry.Node] = t.Reason
 		}
 	}
-	for past := range History(a.policy, a.now) {
+	for past := range record.History(a.Policy, a.Now) {
 		if past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(from) {
 			reasons[past.Node] = past.Reason
 		}
@@ -136,16 +137,16 @@ func failedSince(a attempts, from time.Time, governed []*Node, reboots []Reboot)
 // backingOff blocks a node after a failed attempt: for 5 minutes, doubling to 6 hours until a
 // reboot succeeds. After a successful reboot it blocks for the interval, unless an administrator
 // requests the next one.
-func backingOff(v view, n *Node) *Blocked {
-	if until := v.attempts.rested(n); v.Now.Before(until) && !Urgent(v.Policy, n) {
+func backingOff(v view, n *record.Node) *Blocked {
+	if until := v.attempts.Rested(n); v.Now.Before(until) && !record.Urgent(v.Policy, n) {
 		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s, and `kubectl reboot request %s` starts it now",
-			v.instant(n.Grant.At.Time), v.attempts.interval, v.instant(until), n.Name).until(until)
+			v.instant(n.Grant.At.Time), v.attempts.Interval, v.instant(until), n.Name).until(until)
 	}
-	until, why := v.attempts.backOff(n)
+	until, why := v.attempts.BackOff(n)
 	if !v.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, v.instant(until), v.attempts.retryHint(n)).until(until)
+	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, v.instant(until), v.attempts.RetryHint(n)).until(until)
 }
 
 // failuresOf returns the nodes whose last attempt failed, by name. Reboots in progress are left
@@ -158,16 +159,16 @@ func failuresOf(d *Draft) []Failure {
 		}
 		f := Failure{Node: n.Name}
 		switch {
-		case n.failed():
+		case n.HasFailed():
 			f.Reason, f.Message = n.Progress.Reason, n.Progress.Message
-		case n.hookRefused():
+		case n.HookRefused():
 			f.Reason, f.Message = n.Grant.Reason, n.Grant.Message
-		case n.silent():
+		case n.Silent():
 			f.Reason, f.Message = n.Grant.Reason, "the agent did not act on the last grant"
 		default:
 			continue
 		}
-		f.RetryAt = d.f.attempts.retryAt(n)
+		f.RetryAt = d.f.attempts.RetryAt(n)
 		failures = append(failures, f)
 	}
 	slices.SortFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Node, b.Node) })

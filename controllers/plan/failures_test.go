@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func maxFailures(n int32) func(*v1alpha1.RebootPolicy) {
@@ -406,7 +407,7 @@ func TestReboots_RetryEndsTheBackOff(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1", tc.node...)).snapshot()
-			s.RebootInterval = plan.DefaultRebootInterval
+			s.RebootInterval = record.DefaultRebootInterval
 			p := plan.Of(s)
 			if tc.retried != (len(p.Granted) == 1) {
 				t.Errorf("granted %v, decisions %v", p.Granted, p.Decisions)

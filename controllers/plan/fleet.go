@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -25,7 +26,7 @@ type Snapshot struct {
 	Governor Governor
 	// Nodes are all nodes of the cluster, in any order: a node in the ledger may be governed by
 	// another policy now. They are shared with other snapshots, so do not change them.
-	Nodes []*Node
+	Nodes []*record.Node
 	// Window is the state of the policy's windows at Now.
 	Window window.State
 	// Schedule returns the state of the windows at any other time. Only forecasts use it.
@@ -56,13 +57,13 @@ type fleet struct {
 	name string
 	// byName are the nodes that are looked up by name: those in the ledger, with an outstanding
 	// grant, or in a conflict. They are few.
-	byName map[string]*Node
+	byName map[string]*record.Node
 	// governed are the nodes that this policy governs, except those at rest, in no order. There may
 	// be thousands, so only the reported ones are sorted.
-	governed []*Node
+	governed []*record.Node
 	// selected are all nodes that this policy governs, including those at rest. agents counts their
 	// agents.
-	selected []*Node
+	selected []*record.Node
 	agents   agentCount
 	// conflicts are the nodes that several policies of the same priority select, this one among
 	// them. The values are those policies.
@@ -71,23 +72,23 @@ type fleet struct {
 	// governs, by the name of that policy.
 	withheld map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
-	controlPlane []*Node
+	controlPlane []*record.Node
 	// entries are this policy's entries in its ledger, and inEntry the names of their nodes.
 	// orphans are the nodes with an outstanding grant that the ledger has lost.
 	entries []v1alpha1.LedgerEntry
 	inEntry map[string]bool
-	orphans []*Node
+	orphans []*record.Node
 	// inLedger are the names of the nodes with an entry of any policy in the same ledger.
 	inLedger map[string]bool
 	// limited holds what else the limit counts.
 	limited limited
 	// unlisted are nodes with an outstanding grant of this policy that neither its ledger nor its
 	// selector has. The policy finishes or cancels each, and none of them takes a slot.
-	unlisted []*Node
+	unlisted []*record.Node
 	// numbers tells which grant numbers are credible. believedFrom is the time when the first
 	// record dated in the future becomes credible, on any node, because its grant may be this
 	// policy's. It is zero if no record is.
-	numbers      numbers
+	numbers      record.Numbers
 	believedFrom time.Time
 	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is this policy's own
 	// maxUnavailable if it has one besides the shared limit, or nil.
@@ -104,7 +105,7 @@ type fleet struct {
 	// reserve is the time that must be left in a window to begin a reboot.
 	reserve  time.Duration
 	pods     podCheck
-	attempts attempts
+	attempts record.Attempts
 	// run holds the state of the run's hooks.
 	run runHooks
 }
@@ -113,9 +114,9 @@ type fleet struct {
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
-		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: attempts{policy: s.Policy, now: s.Now, interval: s.RebootInterval},
-		numbers: numbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: agentCount{agents: s.Agents, now: s.Now},
-		selected: make([]*Node, 0, len(s.Nodes)), byName: map[string]*Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
+		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
+		numbers: record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: agentCount{agents: s.Agents, now: s.Now},
+		selected: make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},
 	}
 	for _, e := range s.Holder().Status.Grants {
@@ -134,7 +135,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		f.add(n)
 	}
 	slices.SortFunc(f.controlPlane, byName)
-	slices.SortFunc(f.orphans, func(a, b *Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
+	slices.SortFunc(f.orphans, func(a, b *record.Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
 	slices.SortFunc(f.unlisted, byName)
 	if err := f.scale(); err != nil {
 		f.invalid = "spec.concurrency.maxUnavailable: " + err.Error()
@@ -161,7 +162,7 @@ func (f *fleet) reboots() []Reboot {
 
 // reboot decides what to do about one entry.
 func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
-	t := tracker{f: f, Reboot: Reboot{Entry: Dated(e, f.Now), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
+	t := tracker{f: f, Reboot: Reboot{Entry: record.Dated(e, f.Now), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
 	t.track()
 	if t.Action.WritesNode() {
 		t.noteRefusal()
@@ -192,7 +193,7 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
-func (f *fleet) add(n *Node) {
+func (f *fleet) add(n *record.Node) {
 	if !f.inEntry[n.Name] { // the ledger vouches for a record
 		var from time.Time
 		n, from = f.numbers.Judge(n, f.Now)
@@ -229,10 +230,10 @@ func (f *fleet) add(n *Node) {
 
 // govern counts a node that this policy governs, and keeps it if there may be something to report
 // about it.
-func (f *fleet) govern(n *Node, held bool) {
+func (f *fleet) govern(n *record.Node, held bool) {
 	f.selected = append(f.selected, n)
 	f.agents.add(n, held)
-	if soaks := f.rings.add(n, f.Now); held || soaks || !n.atRest(f.maxUptime(n)) {
+	if soaks := f.rings.add(n, f.Now); held || soaks || !n.AtRest(f.maxUptime(n)) {
 		f.governed = append(f.governed, n)
 	}
 }
@@ -240,7 +241,7 @@ func (f *fleet) govern(n *Node, held bool) {
 // answersFor reports whether this policy has to finish an outstanding grant. That is the task of
 // the policy that gave it. If that is unknown or no longer exists, it falls to the policy that
 // governs the node. Otherwise the node would never release its slot.
-func (f *fleet) answersFor(n *Node, g Governance) bool {
+func (f *fleet) answersFor(n *record.Node, g Governance) bool {
 	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
 		return n.Grant.Policy == f.name
 	}
@@ -249,7 +250,7 @@ func (f *fleet) answersFor(n *Node, g Governance) bool {
 
 // selects reports whether this policy selects the node, even if another policy governs it. A policy
 // that is being deleted governs nothing but selects its nodes until it is gone.
-func (f *fleet) selects(n *Node) bool {
+func (f *fleet) selects(n *record.Node) bool {
 	selector, err := f.Policy.Spec.NodeSelector.Selector()
 	return err == nil && selector.Matches(labels.Set(n.Labels))
 }
@@ -280,27 +281,27 @@ func (f *fleet) sharedLimit() int32 {
 }
 
 // held reports whether the node is in the middle of a reboot, under any policy.
-func (f *fleet) held(n *Node) bool {
+func (f *fleet) held(n *record.Node) bool {
 	return n.Outstanding() || f.inLedger[n.Name]
 }
 
 // keepsBusy reports whether a node with a grant keeps its domain busy. A node that another policy
 // governs does not: only the limit is shared. Neither does a node that moved to this policy during
 // its reboot, once the granting policy reports it as lost.
-func (f *fleet) keepsBusy(n *Node) bool {
+func (f *fleet) keepsBusy(n *record.Node) bool {
 	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
 		return true
 	}
 	return f.Governor.Govern(n).Policy == f.name && !n.ReportedLost()
 }
 
-func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
+func byName(a, b *record.Node) int { return cmp.Compare(a.Name, b.Name) }
 
 // entry returns the ledger entry that an outstanding record should have.
-func (f *fleet) entry(n *Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
+func (f *fleet) entry(n *record.Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
 
 // entryOf returns the node's entry in the policy's ledger, or the zero entry.
-func (f *fleet) entryOf(n *Node) (entry v1alpha1.LedgerEntry) {
+func (f *fleet) entryOf(n *record.Node) (entry v1alpha1.LedgerEntry) {
 	if i := slices.IndexFunc(f.entries, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); i >= 0 {
 		entry = f.entries[i]
 	}
@@ -308,16 +309,16 @@ func (f *fleet) entryOf(n *Node) (entry v1alpha1.LedgerEntry) {
 }
 
 // tagged adds to the node's entry what the ledger holds besides the record: policy and ring.
-func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *Node) v1alpha1.LedgerEntry {
+func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *record.Node) v1alpha1.LedgerEntry {
 	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
-	return Dated(e, f.Now)
+	return record.Dated(e, f.Now)
 }
 
-func (f *fleet) domain(n *Node) string { return Domain(f.Policy, n) }
+func (f *fleet) domain(n *record.Node) string { return Domain(f.Policy, n) }
 
 // maxUptime returns the wanted value of annotation max-uptime of a governed node.
-func (f *fleet) maxUptime(n *Node) string {
-	if most := MaxUptime(&f.Policy.Spec, n.Name); most > 0 {
+func (f *fleet) maxUptime(n *record.Node) string {
+	if most := record.MaxUptime(&f.Policy.Spec, n.Name); most > 0 {
 		return most.String()
 	}
 	return ""
@@ -325,14 +326,14 @@ func (f *fleet) maxUptime(n *Node) string {
 
 // annotationsUntil returns when the autoscaler annotations are removed from a node whose grant is
 // over, or zero if the grant has left none.
-func (f *fleet) annotationsUntil(n *Node) time.Time {
+func (f *fleet) annotationsUntil(n *record.Node) time.Time {
 	g := n.Grant
 	if g == nil || len(g.Annotations) == 0 {
 		return time.Time{}
 	}
 	ended := g.At.Time
 	if g.State == protocol.GrantActive && n.In(g.Seq, protocol.PhaseAborted) {
-		_, ended = f.attempts.ended(n)
+		_, ended = f.attempts.Ended(n)
 	}
 	return ended.Add(f.Policy.Spec.AutoscalerGraceOrDefault())
 }

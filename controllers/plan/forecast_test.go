@@ -14,7 +14,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // trip is one reboot as it happened.
@@ -140,7 +140,7 @@ func drawForeseen(t *rapid.T) *foreseen {
 		}{
 			{3, "pool x", label("pool", "x")},
 			{3, "pool y", label("pool", "y")},
-			{5, "control plane", label(plan.ControlPlaneLabels[0], "")},
+			{5, "control plane", label(record.ControlPlaneLabels[0], "")},
 			{8, "paused", func(h *host) { pause(h, h.node) }},
 			{12, "not Ready", notReady},
 			{12, "cordoned", cordoned},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -53,8 +54,8 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 
 // gateReports returns the check that blocks if a gate has the given state. An unreachable gate does
 // not block if its failurePolicy is Ignore.
-func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *Node) *Blocked {
-	return func(v view, _ *Node) *Blocked {
+func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *record.Node) *Blocked {
+	return func(v view, _ *record.Node) *Blocked {
 		for _, g := range v.gates {
 			answer := gate(v.Gates, g.name)
 			if answer == nil || answer.State != state || state == v1alpha1.GateUnreachable && g.mayFail {
@@ -69,7 +70,7 @@ func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, 
 var gateUnreachable = gateReports(v1alpha1.GateUnreachable, v1alpha1.ReasonGateUnreachable)
 
 // gateUnknown also blocks while a gate's first query is under way, regardless of its failurePolicy.
-func gateUnknown(v view, n *Node) *Blocked {
+func gateUnknown(v view, n *record.Node) *Blocked {
 	if o := gateUnreachable(v, n); o != nil {
 		return o
 	}
@@ -173,7 +174,7 @@ func (o *Blocked) looksFrom() time.Time {
 }
 
 // result returns the agent's answer to the request in this boot, or nil if there is none.
-func (c podCheck) result(n *Node) *protocol.PreflightReport {
+func (c podCheck) result(n *record.Node) *protocol.PreflightReport {
 	r := n.PreflightReport
 	if r == nil || r.BootID != n.BootID || (protocol.Preflight{Policy: r.Policy, Revision: r.Revision}) != c.request {
 		return nil
@@ -184,7 +185,7 @@ func (c podCheck) result(n *Node) *protocol.PreflightReport {
 // Supposing prepares nodes for a forecast. If gates.blockingPods is set and an agent has not
 // answered yet, it is assumed to find no pod in the way. A host that has just booted is assumed to
 // have been up long enough, as it will be within two minutes. The order of the nodes stays.
-func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
+func Supposing(policy *v1alpha1.RebootPolicy, nodes []*record.Node) []*record.Node {
 	check, asks := podCheckOf(policy), len(policy.Spec.BlockingPods()) > 0
 	justBooted := func(b protocol.Blocker) bool { return b.Reason == v1alpha1.ReasonJustBooted }
 	supposed := slices.Clone(nodes)
@@ -206,7 +207,7 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*Node) []*Node {
 // undrainablePod blocks a node whose drain must fail. With drain.onTimeout: Reboot, pods that no
 // eviction can remove do not block; they only affect the order. A drain that only a closed budget
 // blocks may be tried.
-func undrainablePod(v view, n *Node) *Blocked {
+func undrainablePod(v view, n *record.Node) *Blocked {
 	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
 	aborts := drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	switch {
@@ -225,18 +226,18 @@ func undrainablePod(v view, n *Node) *Blocked {
 // nextTry blocks a node with a closed budget until its next try is due. While its pods are unknown,
 // the report of the last try counts. A node that was granted before its agent reported the budget
 // gives its slot to nodes that can go.
-func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
-	until := v.attempts.triesFrom(n)
+func nextTry(v view, n *record.Node, r *protocol.PreflightReport) *Blocked {
+	until := v.attempts.TriesFrom(n)
 	waits := v.Now.Before(until)
 	switch {
 	case r == nil && waits:
 		return blocked(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s%s",
-			lastFailed(n.Progress.Reason, n.Progress.Message), v.instant(until), v.attempts.retryHint(n)).until(until)
+			record.LastFailed(n.Progress.Reason, n.Progress.Message), v.instant(until), v.attempts.RetryHint(n)).until(until)
 	case r == nil || r.Closed == nil:
 		return nil
 	case waits:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
-			named(r.Closed), v.instant(until), v.attempts.retryHint(n)).until(until)
+			named(r.Closed), v.instant(until), v.attempts.RetryHint(n)).until(until)
 	case v.inEntry[n.Name] && !v.entryOf(n).Try:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can be drained", named(r.Closed))
 	}
@@ -245,9 +246,9 @@ func nextTry(v view, n *Node, r *protocol.PreflightReport) *Blocked {
 
 // tries returns the rank of a node that is tried although a budget is closed: 1 before the first
 // try, and one more for each failed try. It returns 0 if the node can go or is not tried.
-func (f *fleet) tries(n *Node) int {
+func (f *fleet) tries(n *record.Node) int {
 	r := f.pods.result(n)
-	switch failed := n.failedTry(); {
+	switch failed := n.FailedTry(); {
 	case !f.Policy.Spec.DrainOrDefault().TriesClosedBudgets(), r == nil && !failed, r != nil && r.Closed == nil:
 		return 0
 	case failed:
@@ -257,14 +258,14 @@ func (f *fleet) tries(n *Node) int {
 }
 
 // guarded reports whether a drain of the node can only end by its time-out.
-func (c podCheck) guarded(n *Node) bool {
+func (c podCheck) guarded(n *record.Node) bool {
 	r := c.result(n)
 	return r != nil && (r.Guarded != nil || r.Closed != nil)
 }
 
 // ClosedBudgets names the pods whose closed budgets may make the drain of a node fail, or returns "".
 // The node is tried nevertheless, after those that can go.
-func ClosedBudgets(policy *v1alpha1.RebootPolicy, n *Node) string {
+func ClosedBudgets(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 	r := podCheckOf(policy).result(n)
 	if r == nil || r.Closed == nil {
 		return ""
@@ -274,7 +275,7 @@ func ClosedBudgets(policy *v1alpha1.RebootPolicy, n *Node) string {
 
 // blockingPod blocks for pods of gates.blockingPods. It also blocks if the agent could not check
 // the pods, even without that gate, because the agent would not begin.
-func blockingPod(v view, n *Node) *Blocked {
+func blockingPod(v view, n *record.Node) *Blocked {
 	switch r := v.pods.result(n); {
 	case r == nil:
 		return nil
@@ -288,7 +289,7 @@ func blockingPod(v view, n *Node) *Blocked {
 
 // blockingPodOrUnknown also blocks a new grant until the agent has answered. A missing answer
 // cancels no grant, because the agent checks again before it begins.
-func blockingPodOrUnknown(v view, n *Node) *Blocked {
+func blockingPodOrUnknown(v view, n *record.Node) *Blocked {
 	o := blockingPod(v, n)
 	if o == nil && v.pods.result(n) == nil && len(v.Policy.Spec.BlockingPods()) > 0 {
 		o = blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
@@ -306,5 +307,5 @@ func named(pods *protocol.NamedPods) string {
 		}
 		names = append(names, p.Pod)
 	}
-	return message.Shorten(maxMessage, message.AndMore(names, int(pods.Count)-len(names)))
+	return message.Shorten(record.MaxMessage, message.AndMore(names, int(pods.Count)-len(names)))
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -45,7 +46,9 @@ type rule struct {
 }
 
 // selects reports whether the policy selects the node. No policy selects nodes that run Windows.
-func (r rule) selects(n *Node) bool { return !n.Windows && r.selector.Matches(labels.Set(n.Labels)) }
+func (r rule) selects(n *record.Node) bool {
+	return !n.Windows && r.selector.Matches(labels.Set(n.Labels))
+}
 
 // NewGovernor compiles the selectors of all policies. A policy that is being deleted governs
 // nothing.
@@ -66,7 +69,7 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 		}
 		selector, err := p.Spec.NodeSelector.Selector()
 		if err != nil {
-			g.Invalid[p.Name] = message.Shorten(maxMessage, fmt.Sprintf("the policy governs no node, because spec.nodeSelector cannot be evaluated: %v", err))
+			g.Invalid[p.Name] = message.Shorten(record.MaxMessage, fmt.Sprintf("the policy governs no node, because spec.nodeSelector cannot be evaluated: %v", err))
 			continue
 		}
 		g.rules = append(g.rules, rule{policy: p.Name, priority: p.Spec.Priority, selector: selector, invalid: isInvalid(p)})
@@ -86,7 +89,7 @@ func isInvalid(p *v1alpha1.RebootPolicy) bool {
 // withholder returns the invalid policy that governs the node although this one selects it too,
 // with a lower priority, or "". An invalid policy keeps its nodes, because nobody knows which nodes
 // its owner wanted to hold back.
-func (g Governor) withholder(n *Node, policy string) string {
+func (g Governor) withholder(n *record.Node, policy string) string {
 	first := slices.IndexFunc(g.rules, func(r rule) bool { return r.selects(n) })
 	if first < 0 || !g.rules[first].invalid {
 		return ""
@@ -119,7 +122,7 @@ type Selection struct {
 }
 
 // Selecting returns the policies that select a node, by descending priority, then by name.
-func (g Governor) Selecting(n *Node) []Selection {
+func (g Governor) Selecting(n *record.Node) []Selection {
 	var selecting []Selection
 	for _, r := range g.rules {
 		if r.selects(n) {
@@ -131,7 +134,7 @@ func (g Governor) Selecting(n *Node) []Selection {
 
 // Govern finds the policy of a node by the node's labels. It runs for thousands of nodes, so it
 // allocates nothing unless policies conflict.
-func (g Governor) Govern(n *Node) Governance {
+func (g Governor) Govern(n *record.Node) Governance {
 	selects := func(r rule) bool { return r.selects(n) }
 	first := slices.IndexFunc(g.rules, selects)
 	if first < 0 {
@@ -155,14 +158,14 @@ func (g Governor) Govern(n *Node) Governance {
 
 // leaves reports whether no policy is concerned with a node: none selects it, and it is not in the
 // middle of a reboot.
-func (g Governor) leaves(n *Node) bool {
+func (g Governor) leaves(n *record.Node) bool {
 	at := g.Govern(n)
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
 // abandons returns why no policy finishes the node's reboot, or nil if one does. It happens if no
 // policy governs the node and the granting policy was removed by force.
-func (g Governor) abandons(n *Node) *Blocked {
+func (g Governor) abandons(n *record.Node) *Blocked {
 	at := g.Govern(n)
 	granted := n.Grant != nil && g.knows(n.Grant.Policy)
 	if at.Policy != "" || !n.Outstanding() || granted || g.inLedger[n.Name] {

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // TestGovernor_Govern checks that the policy of highest priority governs a node, among those that
@@ -131,8 +132,8 @@ func TestPlan_NamesTheNodesThatAnInvalidPolicyKeeps(t *testing.T) {
 	}
 }
 
-func labelled(labels map[string]string) *plan.Node {
-	return new(plan.NodeOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}))
+func labelled(labels map[string]string) *record.Node {
+	return new(record.Of(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}))
 }
 
 func values(policies []*v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy {

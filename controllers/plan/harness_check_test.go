@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
@@ -22,7 +23,7 @@ func (c *cluster) take(r judge.Change) {
 }
 
 // attempted reports whether a node is in an attempt that no newer grant has replaced.
-func attempted(n plan.Node) bool {
+func attempted(n record.Node) bool {
 	return n.Outstanding() && n.Progress != nil && (n.Grant == nil || n.Grant.Seq == n.Progress.Seq)
 }
 
@@ -81,7 +82,7 @@ func (c *cluster) checkRest() {
 }
 
 // inGrace reports whether the story ends within the autoscaler grace of the node's last grant.
-func (c *cluster) inGrace(n *plan.Node) bool {
+func (c *cluster) inGrace(n *record.Node) bool {
 	policy, ended := c.policies[c.governor().Govern(n).Policy], n.Grant.At.Time
 	if p := n.Progress; p != nil && p.At.After(ended) {
 		ended = p.At.Time

@@ -10,7 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
@@ -47,7 +47,7 @@ type host struct {
 	cordonedBy string
 	boots      int
 	// parsed is the planner's view of read, the Node from which it was parsed.
-	parsed plan.Node
+	parsed record.Node
 	read   *corev1.Node
 	// down is true while the host is off. backAt is the time when it is up again, or zero if
 	// unknown.
@@ -108,9 +108,9 @@ func (h *host) clone() *host {
 func (h *host) bootID() string { return fmt.Sprintf("%s-boot-%d", h.name, h.boots) }
 
 // view returns the Node as the planner sees it.
-func (h *host) view() plan.Node {
+func (h *host) view() record.Node {
 	if h.read != h.node {
-		h.parsed, h.read = plan.NodeOf(h.node), h.node
+		h.parsed, h.read = record.Of(h.node), h.node
 	}
 	return h.parsed
 }

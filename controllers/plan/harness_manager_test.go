@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -61,8 +62,8 @@ func (c *cluster) snapshot(name string) plan.Snapshot {
 }
 
 // views returns the Nodes as the planner sees them.
-func (c *cluster) views() []*plan.Node {
-	var views []*plan.Node
+func (c *cluster) views() []*record.Node {
+	var views []*record.Node
 	for _, name := range shuffled(c, slices.Sorted(maps.Keys(c.hosts))) {
 		if h := c.hosts[name]; h.node != nil {
 			views = append(views, new(h.view()))
@@ -113,13 +114,13 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.permitted(ok, t)
 		grant.Annotations, grant.Excluded = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name])
 		if !t.Rebooting() {
-			grant.Taints = plan.TaintsThatKeepPodsOff(n.Taints)
+			grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 		}
 		c.add("%s publishes the grant of %s, number %d", name, h.name, t.Entry.Seq)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			for _, key := range grant.Annotations {
-				annotate(node, key, plan.AutoscalerValue)
+				annotate(node, key, record.AutoscalerValue)
 			}
 			if removeExclusion(node, n); grant.Excluded {
 				if node.Labels == nil {
@@ -177,7 +178,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
-			node.Spec.Taints = plan.WithPending(node.Spec.Taints, "")
+			node.Spec.Taints = record.WithPending(node.Spec.Taints, "")
 			endHooks(node, t.Entry.Seq)
 		})
 	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
@@ -186,7 +187,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 
 // removeAnnotations removes the autoscaler annotations of the node's grant, except those that its
 // end keeps.
-func removeAnnotations(node *corev1.Node, n *plan.Node, end protocol.Grant) {
+func removeAnnotations(node *corev1.Node, n *record.Node, end protocol.Grant) {
 	for _, key := range n.AnnotationsToRemove() {
 		if !slices.Contains(end.Annotations, key) {
 			delete(node.Annotations, key)
@@ -195,14 +196,14 @@ func removeAnnotations(node *corev1.Node, n *plan.Node, end protocol.Grant) {
 }
 
 // removeExclusion removes the load-balancer label of the node's grant.
-func removeExclusion(node *corev1.Node, n *plan.Node) {
+func removeExclusion(node *corev1.Node, n *record.Node) {
 	if n.RemovesExclusion() {
 		delete(node.Labels, v1alpha1.LabelExcludeFromLoadBalancers)
 	}
 }
 
 // writeMarkers writes the markers that are due. After a lost race the next pass writes the rest.
-func (c *cluster) writeMarkers(name string, markers []plan.Markers) {
+func (c *cluster) writeMarkers(name string, markers []record.Markers) {
 	for _, m := range markers {
 		if c.chance(50) {
 			c.woken[name] = true
@@ -220,7 +221,7 @@ func (c *cluster) writeMarkers(name string, markers []plan.Markers) {
 			if m.RemoveHooks {
 				endHooks(node, math.MaxInt64)
 			}
-			node.Spec.Taints = plan.WithPending(node.Spec.Taints, m.Pending)
+			node.Spec.Taints = record.WithPending(node.Spec.Taints, m.Pending)
 			delete(node.Annotations, v1alpha1.AnnotationMaxUptime)
 			if m.MaxUptime != "" {
 				annotate(node, v1alpha1.AnnotationMaxUptime, m.MaxUptime)

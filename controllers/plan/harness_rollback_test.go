@@ -11,7 +11,7 @@ import (
 	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
 )
 
@@ -34,7 +34,7 @@ func rebootedInVain(version string) func(*host) {
 
 // observation returns what the agent of a host that rolls back knows.
 func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation {
-	n := plan.NodeOf(node)
+	n := record.Of(node)
 	engines := []engine.Report{{
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: h.asks, Message: "Installed.",
 	}}

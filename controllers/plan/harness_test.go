@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
 
@@ -193,7 +194,7 @@ func (c *cluster) wake(node *corev1.Node) {
 		return
 	}
 	governor := c.governor()
-	g := governor.Govern(new(plan.NodeOf(node)))
+	g := governor.Govern(new(record.Of(node)))
 	for _, name := range slices.Concat(g.Rivals, []string{g.Policy}, governor.SharedWith(g.Policy)) {
 		c.wakePolicy(name)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // transcript tells a story to a person at three in the morning: the time, what was done, and,
@@ -89,7 +89,7 @@ func (h *host) describe() string {
 	return strings.Join(parts, ", ")
 }
 
-func (h *host) condition(n plan.Node) string {
+func (h *host) condition(n record.Node) string {
 	permitted := n.Permitted
 	switch {
 	case permitted != nil && permitted.Status == corev1.ConditionFalse:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -27,7 +28,7 @@ const maxUnexpected = 5
 func unexpected(f *fleet) []v1alpha1.PastReboot {
 	var all []v1alpha1.PastReboot
 	for _, n := range f.selected {
-		if u := n.Unexpected; u != nil && HasCome(u.At.Time, f.Now) && u.At.UTC().Year() >= v1alpha1.FirstYear {
+		if u := n.Unexpected; u != nil && record.HasCome(u.At.Time, f.Now) && u.At.UTC().Year() >= v1alpha1.FirstYear {
 			all = append(all, v1alpha1.PastReboot{
 				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.rings.name(n),
 				FromVersion: validVersion(u.FromVersion), ToVersion: validVersion(u.ToVersion),
@@ -126,7 +127,7 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootLost, t.Reason, t.Message, metav1.NewTime(now)
 		return past
 	case protocol.Withdrawn(n.Record, t.Entry):
-		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootWithdrawn, t.Reason, message.Shorten(maxMessage, t.Message), metav1.NewTime(now)
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootWithdrawn, t.Reason, message.Shorten(record.MaxMessage, t.Message), metav1.NewTime(now)
 		return past
 	case n.Progress == nil || n.Progress.Seq != seq:
 		return nil
@@ -134,22 +135,22 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	p, most := n.Progress, now.Sub(t.Entry.At.Time)
 	past.PodsForced = p.PodsForced
 	if p.DrainStartedAt != nil {
-		past.Drain = Lasted(p.DrainStartedAt.Time, p.At.Time, most)
+		past.Drain = record.Lasted(p.DrainStartedAt.Time, p.At.Time, most)
 	}
 	ends := func(at metav1.Time) metav1.Time {
 		return metav1.NewTime(timing.Earliest(timing.Latest(at.Time, t.Entry.At.Time), now))
 	}
 	switch {
 	case p.Phase == protocol.PhaseAborted:
-		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(maxMessage, p.Message), ends(p.At)
+		past.Result, past.Reason, past.Message, past.EndedAt = v1alpha1.RebootAborted, p.Reason, message.Shorten(record.MaxMessage, p.Message), ends(p.At)
 		return past
 	case !n.Finished(seq):
 		return nil
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)
 	past.ToVersion = n.OSVersion
-	past.Reboot = Lasted(p.At.Time, n.MaintenanceSince, most)
-	past.Settle = Lasted(n.MaintenanceSince, n.Grant.At.Time, most)
+	past.Reboot = record.Lasted(p.At.Time, n.MaintenanceSince, most)
+	past.Settle = record.Lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past
 }
 

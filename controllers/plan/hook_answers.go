@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // answersForOne introduces the command in the message about hooks of a run.
@@ -25,7 +26,7 @@ func (t Reboot) WaitingHooks() []v1alpha1.AnnotationKey {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(t.Node.Hooks.Hooks), func(key v1alpha1.AnnotationKey) bool {
-		return t.Node.Annotations[string(key)] == yes
+		return t.Node.Annotations[string(key)] == record.Yes
 	})
 }
 
@@ -33,7 +34,7 @@ func (t Reboot) WaitingHooks() []v1alpha1.AnnotationKey {
 // no hook waits.
 func (t Reboot) AnswerHook() string {
 	if waiting := t.WaitingHooks(); len(waiting) > 0 {
-		return fmt.Sprintf("kubectl annotate node %s %s=%s --overwrite", t.Entry.Node, waiting[0], yes)
+		return fmt.Sprintf("kubectl annotate node %s %s=%s --overwrite", t.Entry.Node, waiting[0], record.Yes)
 	}
 	return "kubectl reboot explain " + t.Entry.Node
 }

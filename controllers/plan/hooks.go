@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // nodeHooks is the state of a node's hooks in one stage.
@@ -27,7 +28,7 @@ func (t *tracker) hooksOf(stage v1alpha1.HookStage) nodeHooks {
 	if len(keys) == 0 || !t.times().InHookPhase(stage, keys) {
 		return nodeHooks{stage: stage, begun: len(keys) == 0}
 	}
-	waiting, refused := answers(t.Node.Annotations, keys)
+	waiting, refused := record.Answers(t.Node.Annotations, keys)
 	return nodeHooks{stage, true, waiting, refused, t.times().HooksBegan().Add(hooks.TimeoutOrDefault())}
 }
 

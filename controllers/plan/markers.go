@@ -7,18 +7,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // UngovernedMarkers returns the empty markers of nodes that no policy governs but that still show
 // some.
-func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
-	var due []Markers
+func UngovernedMarkers(g Governor, nodes []*record.Node) []record.Markers {
+	var due []record.Markers
 	for _, n := range nodes {
-		if m, differs := n.markers("", "", false); differs && g.leaves(n) {
+		if m, differs := n.Markers("", "", false); differs && g.leaves(n) {
 			due = append(due, m)
 		}
 	}
-	slices.SortFunc(due, func(a, b Markers) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(due, func(a, b record.Markers) int { return cmp.Compare(a.Node, b.Node) })
 	return due
 }
 
@@ -26,10 +27,10 @@ func UngovernedMarkers(g Governor, nodes []*Node) []Markers {
 // take turns. A node in the middle of a reboot keeps its markers, because the write that ends the
 // reboot removes them. Only its NoSchedule taint is softened, so that the pods of hooks can run
 // there.
-func markersOf(d *Draft) []Markers {
-	var due []*Node
-	byNode := map[string]Markers{}
-	add := func(n *Node, m Markers, differs bool) {
+func markersOf(d *Draft) []record.Markers {
+	var due []*record.Node
+	byNode := map[string]record.Markers{}
+	add := func(n *record.Node, m record.Markers, differs bool) {
 		if differs {
 			due, byNode[n.Name] = append(due, n), m
 		}
@@ -38,24 +39,24 @@ func markersOf(d *Draft) []Markers {
 	for _, n := range d.f.governed {
 		o := d.waiting[n.Name]
 		if o == nil && (d.f.held(n) || d.slots.hold(n.Name)) {
-			add(n, Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime}, n.Pending == corev1.TaintEffectNoSchedule)
+			add(n, record.Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime}, n.Pending == corev1.TaintEffectNoSchedule)
 			continue
 		}
 		pending := effects[n.Name]
 		if o != nil && waitsForTurn(d, n, o) {
 			pending = corev1.TaintEffectPreferNoSchedule
 		}
-		m, differs := n.markers(pending, d.f.maxUptime(n), d.f.Now.Before(d.f.annotationsUntil(n)))
+		m, differs := n.Markers(pending, d.f.maxUptime(n), d.f.Now.Before(d.f.annotationsUntil(n)))
 		add(n, m, differs)
 	}
 	for name, rivals := range d.f.conflicts {
 		if n := d.f.byName[name]; rivals[0] == d.f.name && !d.f.held(n) {
-			m, differs := n.markers("", "", false)
+			m, differs := n.Markers("", "", false)
 			add(n, m, differs)
 		}
 	}
 	d.f.order(due)
-	list := make([]Markers, len(due))
+	list := make([]record.Markers, len(due))
 	for i, n := range due {
 		list[i] = byNode[n.Name]
 	}
@@ -64,7 +65,7 @@ func markersOf(d *Draft) []Markers {
 
 // waitsForTurn reports whether the node waits only for nodes ahead of it. Nodes that something else
 // blocks may wait for days, or forever, and stay open for pods.
-func waitsForTurn(d *Draft, n *Node, o *Blocked) bool {
+func waitsForTurn(d *Draft, n *record.Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
 		return !d.f.dryRun() && d.f.run.waits == nil && !d.slots.never(d.f.rings.Of(n))
@@ -80,7 +81,7 @@ func repelling(d *Draft) map[string]corev1.TaintEffect {
 	if effect == "" || d.f.dryRun() {
 		return nil
 	}
-	var blocked []*Node
+	var blocked []*record.Node
 	for _, n := range d.f.governed {
 		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !d.slots.never(d.f.rings.Of(n)) {
 			blocked = append(blocked, n)

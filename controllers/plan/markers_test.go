@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -20,97 +21,97 @@ const active, over = protocol.GrantActive, protocol.GrantFinished
 // left.
 func TestReboots_Markers(t *testing.T) {
 	annotation := withAnnotations(v1alpha1.AnnotationScaleDownDisabled)
-	on := func(name string) plan.Markers {
-		return plan.Markers{Node: name, Pending: corev1.TaintEffectPreferNoSchedule}
+	on := func(name string) record.Markers {
+		return record.Markers{Node: name, Pending: corev1.TaintEffectPreferNoSchedule}
 	}
-	off := func(name string) plan.Markers { return plan.Markers{Node: name} }
-	noPods := func(name string) plan.Markers {
-		return plan.Markers{Node: name, Pending: corev1.TaintEffectNoSchedule}
+	off := func(name string) record.Markers { return record.Markers{Node: name} }
+	noPods := func(name string) record.Markers {
+		return record.Markers{Node: name, Pending: corev1.TaintEffectNoSchedule}
 	}
 	gated, strict := policy("workers", waitsForPods), policy("workers", keepsPodsOff)
 	softly, strictly := replies(gated, blocking("default/migrate-1")), replies(strict, blocking("default/migrate-1"))
 	closed, short := window.State{OpensAt: evening.AddDate(0, 0, 1)}, window.State{Open: true, ClosesAt: evening.Add(minute)}
-	cp := label(plan.ControlPlaneLabels[0], "")
+	cp := label(record.ControlPlaneLabels[0], "")
 	rivals := []*v1alpha1.RebootPolicy{policy("workers"), policy("zoo")}
 	cases := map[string]struct {
 		situation situation
-		want      []plan.Markers
+		want      []record.Markers
 	}{
 		"those that wait for their turn, the next one first": {
 			one(policy("workers"), needy("a"), needy("b"), needy("c", needsSince(3*60*minute)), needy("d", needsSince(2*60*minute))),
-			[]plan.Markers{on("d"), on("a"), on("b")}, // c gets a grant
+			[]record.Markers{on("d"), on("a"), on("b")}, // c gets a grant
 		},
 		"those that carry it already": {one(policy("workers"), needy("a"), needy("b", pending)), nil},
 		"who needs nothing":           {one(policy("workers"), needy("a"), newHost("b")), nil},
-		"who needs nothing any more":  {one(policy("workers"), needy("a"), newHost("b", pending)), []plan.Markers{off("b")}},
+		"who needs nothing any more":  {one(policy("workers"), needy("a"), newHost("b", pending)), []record.Markers{off("b")}},
 		"a granted node keeps what it has": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", pending, grant(1, active)), needy("b", pending)), nil,
 		},
 		"a node that gets its grant now keeps it too": {one(policy("workers"), needy("a", pending)), nil},
 		"another domain": {
-			one(policy("workers", atMost("2"), domains("zone")), needy("a", label("zone", "a")), needy("b", label("zone", "b"))), []plan.Markers{on("b")},
+			one(policy("workers", atMost("2"), domains("zone")), needy("a", label("zone", "a")), needy("b", label("zone", "b"))), []record.Markers{on("b")},
 		},
-		"another control-plane node": {one(policy("workers", atMost("2")), needy("a", cp), needy("b", cp)), []plan.Markers{on("b")}},
+		"another control-plane node": {one(policy("workers", atMost("2")), needy("a", cp), needy("b", cp)), []record.Markers{on("b")}},
 		"control-plane nodes of two policies wait for somebody, not for their turn": {
-			one(policy("workers"), needy("a", cp, pending), newHost("b", cp, label("special", "yes"))).with(policy("special", selects("special", "yes"), priority(1))), []plan.Markers{off("a")},
+			one(policy("workers"), needy("a", cp, pending), newHost("b", cp, label("special", "yes"))).with(policy("special", selects("special", "yes"), priority(1))), []record.Markers{off("a")},
 		},
-		"the window is closed":    {one(policy("workers"), needy("a", pending), needy("b", pending)).in(closed), []plan.Markers{off("a"), off("b")}},
-		"the window is too short": {one(policy("workers"), needy("a", pending), needy("b")).in(short), []plan.Markers{off("a")}},
-		"the policy is paused":    {one(policy("workers", paused(nil, "")), needy("a", pending)), []plan.Markers{off("a")}},
-		"the policy has halted":   {one(policy("workers", halted), needy("a", pending)), []plan.Markers{off("a")}},
-		"the policy only reports": {one(policy("workers", dryRun), needy("a", pending), needy("b", pending), needy("c")), []plan.Markers{off("a"), off("b")}},
+		"the window is closed":    {one(policy("workers"), needy("a", pending), needy("b", pending)).in(closed), []record.Markers{off("a"), off("b")}},
+		"the window is too short": {one(policy("workers"), needy("a", pending), needy("b")).in(short), []record.Markers{off("a")}},
+		"the policy is paused":    {one(policy("workers", paused(nil, "")), needy("a", pending)), []record.Markers{off("a")}},
+		"the policy has halted":   {one(policy("workers", halted), needy("a", pending)), []record.Markers{off("a")}},
+		"the policy only reports": {one(policy("workers", dryRun), needy("a", pending), needy("b", pending), needy("c")), []record.Markers{off("a"), off("b")}},
 		"the limit is 0: no turn is ever going to come": {
-			one(policy("workers", atMost("0")), needy("a", pending), needy("b")), []plan.Markers{off("a")},
+			one(policy("workers", atMost("0")), needy("a", pending), needy("b")), []record.Markers{off("a")},
 		},
 		"a node that an administrator has paused": {
-			one(policy("workers"), needy("a"), needy("b", pending, annotated(v1alpha1.AnnotationPaused, "true"))), []plan.Markers{off("b")},
+			one(policy("workers"), needy("a"), needy("b", pending, annotated(v1alpha1.AnnotationPaused, "true"))), []record.Markers{off("b")},
 		},
 		"a node that an inhibitor blocks": {
-			one(policy("workers"), needy("a"), needy("b", pending, agentBlocking(`{"reason":"Inhibited"}`))), []plan.Markers{off("b")},
+			one(policy("workers"), needy("a"), needy("b", pending, agentBlocking(`{"reason":"Inhibited"}`))), []record.Markers{off("b")},
 		},
-		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []plan.Markers{off("a")}},
+		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []record.Markers{off("a")}},
 		"and not by the second":                                 {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
 		"a node of another policy":                              {one(policy("workers"), newHost("a", pending)).with(policy("other", priority(1))), nil},
 		"nodes that wait for pods, more than may be down, the next ones first": {
 			one(policy("workers", atMost("2"), waitsForPods), needy("a", softly), needy("b", softly), needy("c", softly, needsSince(2*60*minute))),
-			[]plan.Markers{on("c"), on("a"), on("b")},
+			[]record.Markers{on("c"), on("a"), on("b")},
 		},
-		"nodes that wait for pods under the strictest rule": {one(strict, needy("a", strictly), needy("b", strictly)), []plan.Markers{noPods("a"), on("b")}},
-		"one that waits for pods has the taint of before":   {one(strict, needy("a", strictly, pending)), []plan.Markers{noPods("a")}},
+		"nodes that wait for pods under the strictest rule": {one(strict, needy("a", strictly), needy("b", strictly)), []record.Markers{noPods("a"), on("b")}},
+		"one that waits for pods has the taint of before":   {one(strict, needy("a", strictly, pending)), []record.Markers{noPods("a")}},
 		"one that waits for pods has it already":            {one(strict, needy("a", strictly, podsOff)), nil},
 		"one that waits for pods, and others come first": {
-			one(strict, needy("a", strictly, podsOff), needy("b", strictly, needsSince(2*60*minute))), []plan.Markers{noPods("b"), on("a")},
+			one(strict, needy("a", strictly, podsOff), needy("b", strictly, needsSince(2*60*minute))), []record.Markers{noPods("b"), on("a")},
 		},
-		"one that waits for pods under a rule that is softer now": {one(gated, needy("a", softly, podsOff)), []plan.Markers{on("a")}},
-		"one that waits for pods with both taints":                {one(gated, needy("a", softly, pending, podsOff)), []plan.Markers{on("a")}},
+		"one that waits for pods under a rule that is softer now": {one(gated, needy("a", softly, podsOff)), []record.Markers{on("a")}},
+		"one that waits for pods with both taints":                {one(gated, needy("a", softly, pending, podsOff)), []record.Markers{on("a")}},
 		"one that does not wait for pods any more": {
-			one(strict, needy("a", grant(1, active)), needy("b", replies(strict), podsOff), needy("c")), []plan.Markers{on("b")},
+			one(strict, needy("a", grant(1, active)), needy("b", replies(strict), podsOff), needy("c")), []record.Markers{on("b")},
 		},
-		"one of whose pods nothing is known":            {one(strict, needy("a", podsOff)), []plan.Markers{off("a")}},
-		"one that waits for pods, the window is closed": {one(strict, needy("a", strictly, podsOff)).in(closed), []plan.Markers{off("a")}},
-		"one that waits for pods, the policy is paused": {one(policy("workers", keepsPodsOff, paused(nil, "")), needy("a", strictly, podsOff)), []plan.Markers{off("a")}},
-		"one that waits for pods, the policy reports":   {one(policy("workers", keepsPodsOff, dryRun), needy("a", strictly, podsOff)), []plan.Markers{off("a")}},
+		"one of whose pods nothing is known":            {one(strict, needy("a", podsOff)), []record.Markers{off("a")}},
+		"one that waits for pods, the window is closed": {one(strict, needy("a", strictly, podsOff)).in(closed), []record.Markers{off("a")}},
+		"one that waits for pods, the policy is paused": {one(policy("workers", keepsPodsOff, paused(nil, "")), needy("a", strictly, podsOff)), []record.Markers{off("a")}},
+		"one that waits for pods, the policy reports":   {one(policy("workers", keepsPodsOff, dryRun), needy("a", strictly, podsOff)), []record.Markers{off("a")}},
 		"one that waits for pods, the limit is 0":       {one(policy("workers", keepsPodsOff, atMost("0")), needy("a", strictly)), nil},
 		"those that wait for pods, as their ring allows": {
 			one(policy("workers", atMost("3"), keepsPodsOff, inRings("ring", ring("x", ringAtMost("1")))),
-				needy("a", strictly, label("ring", "x")), needy("b", strictly, label("ring", "x"))), []plan.Markers{noPods("a"), on("b")},
+				needy("a", strictly, label("ring", "x")), needy("b", strictly, label("ring", "x"))), []record.Markers{noPods("a"), on("b")},
 		},
 		"a granted node lets the pods of hooks in": {
-			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []plan.Markers{on("a")},
+			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []record.Markers{on("a")},
 		},
-		"a node that gets its grant now lets them in, too": {one(strict, needy("a", replies(strict), podsOff)), []plan.Markers{on("a")}},
-		"how long a node may be up":                        {one(policy("workers", maxUptime), newHost("a")), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"a node that gets its grant now lets them in, too": {one(strict, needy("a", replies(strict), podsOff)), []record.Markers{on("a")}},
+		"how long a node may be up":                        {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
 		"how long one may be up that waits for its turn": {
-			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []plan.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: monthOfB}},
+			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []record.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: monthOfB}},
 		},
 		"nodes that carry it already":             {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
-		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
-		"no maximum any more":                     {one(policy("workers"), newHost("a", upFor(monthOfA))), []plan.Markers{off("a")}},
-		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []plan.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"no maximum any more":                     {one(policy("workers"), newHost("a", upFor(monthOfA))), []record.Markers{off("a")}},
+		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
 		"a granted node keeps its maximum":        {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
-		"two policies in conflict set no maximum": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []plan.Markers{off("a")}},
+		"two policies in conflict set no maximum": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []record.Markers{off("a")}},
 		"annotations of a grant that ended before the grace": {
-			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute)))), []plan.Markers{{Node: "a", RemoveAnnotations: true}},
+			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute)))), []record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations of a grant that ended within the grace": {
 			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute+time.Second)))), nil,
@@ -119,18 +120,18 @@ func TestReboots_Markers(t *testing.T) {
 			one(policy("workers"), newHost("a", grant(1, protocol.GrantCancelled, annotation, grantedAt(-minute)))), nil,
 		},
 		"annotations after the policy's grace changed": {
-			one(policy("workers", grace(3*minute)), newHost("a", grant(1, over, annotation, grantedAt(-3*minute)))), []plan.Markers{{Node: "a", RemoveAnnotations: true}},
+			one(policy("workers", grace(3*minute)), newHost("a", grant(1, over, annotation, grantedAt(-3*minute)))), []record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations after the policy's grace was removed": {
-			one(policy("workers", grace(0)), newHost("a", grant(1, over, annotation))), []plan.Markers{{Node: "a", RemoveAnnotations: true}},
+			one(policy("workers", grace(0)), newHost("a", grant(1, over, annotation))), []record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations within the grace, of a node of two policies": {
-			situation{policies: rivals, hosts: hosts(newHost, "a", grant(1, over, annotation))}, []plan.Markers{{Node: "a", RemoveAnnotations: true}},
+			situation{policies: rivals, hosts: hosts(newHost, "a", grant(1, over, annotation))}, []record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations of an attempt that its agent gave up": {
 			one(policy("workers"), needy("a", pending, grant(1, active, annotation, grantedAt(-30*minute)),
 				progress(1, protocol.PhaseAborted, phaseAt(-15*minute), failed(9, v1alpha1.ReasonDrainTimedOut, "")))),
-			[]plan.Markers{{Node: "a", RemoveAnnotations: true}},
+			[]record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"annotations of an attempt that its agent gave up within the grace": {
 			one(policy("workers"), needy("a", grant(1, active, annotation, grantedAt(-30*minute)),
@@ -139,18 +140,18 @@ func TestReboots_Markers(t *testing.T) {
 		"annotations of an attempt whose agent has a clock days ahead": {
 			one(policy("workers"), needy("a", pending, grant(1, active, annotation, grantedAt(-time.Hour)),
 				progress(1, protocol.PhaseAborted, phaseAt(48*time.Hour), failed(9, v1alpha1.ReasonDrainTimedOut, "")))),
-			[]plan.Markers{{Node: "a", RemoveAnnotations: true}},
+			[]record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
 		"the label for load balancers of a grant that is over": {
-			one(policy("workers"), newHost("a", grant(1, over, excluded))), []plan.Markers{{Node: "a", RemoveExclusion: true}},
+			one(policy("workers"), newHost("a", grant(1, over, excluded))), []record.Markers{{Node: "a", RemoveExclusion: true}},
 		},
 		"the label for load balancers of a grant that is not": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, excluded))), nil,
 		},
 		"hooks of a grant that was never written on the node": {
-			one(policy("workers", paused(nil, "")), needy("a", phase(1, v1alpha1.HooksBefore, 0))), []plan.Markers{{Node: "a", RemoveHooks: true}},
+			one(policy("workers", paused(nil, "")), needy("a", phase(1, v1alpha1.HooksBefore, 0))), []record.Markers{{Node: "a", RemoveHooks: true}},
 		},
-		"a label for hooks alone": {one(policy("workers"), newHost("a", label(v1alpha1.LabelAfterReboot, "true"))), []plan.Markers{{Node: "a", RemoveHooks: true}}},
+		"a label for hooks alone": {one(policy("workers"), newHost("a", label(v1alpha1.LabelAfterReboot, "true"))), []record.Markers{{Node: "a", RemoveHooks: true}}},
 		"hooks of a grant that is in the ledger": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, 0), label(v1alpha1.LabelBeforeReboot, "true"))), nil,
 		},
@@ -172,20 +173,20 @@ func TestUngovernedMarkers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policies []v1alpha1.RebootPolicy
 		host     *host
-		want     []plan.Markers
+		want     []record.Markers
 	}{
-		"nobody's":                          {nil, needy("a", pending), []plan.Markers{{Node: "a"}}},
-		"nobody's, with annotations":        {nil, newHost("a", grant(1, over, annotation)), []plan.Markers{{Node: "a", RemoveAnnotations: true}}},
-		"nobody's, with hooks":              {nil, newHost("a", label(v1alpha1.LabelBeforeReboot, "true")), []plan.Markers{{Node: "a", RemoveHooks: true}}},
+		"nobody's":                          {nil, needy("a", pending), []record.Markers{{Node: "a"}}},
+		"nobody's, with annotations":        {nil, newHost("a", grant(1, over, annotation)), []record.Markers{{Node: "a", RemoveAnnotations: true}}},
+		"nobody's, with hooks":              {nil, newHost("a", label(v1alpha1.LabelBeforeReboot, "true")), []record.Markers{{Node: "a", RemoveHooks: true}}},
 		"nobody's, with nothing":            {nil, needy("a"), nil},
-		"nobody's, with a maximum uptime":   {nil, newHost("a", upFor(monthOfA)), []plan.Markers{{Node: "a"}}},
+		"nobody's, with a maximum uptime":   {nil, newHost("a", upFor(monthOfA)), []record.Markers{{Node: "a"}}},
 		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
-		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{policy("workers", deleted)}), needy("a", pending), []plan.Markers{{Node: "a"}}},
+		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{policy("workers", deleted)}), needy("a", pending), []record.Markers{{Node: "a"}}},
 		"somebody's":                        {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
 		"of two":                            {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.UngovernedMarkers(plan.NewGovernor(tc.policies), []*plan.Node{new(tc.host.view())})
+			got := plan.UngovernedMarkers(plan.NewGovernor(tc.policies), []*record.Node{new(tc.host.view())})
 			same(t, "markers", tc.want, got, cmpopts.EquateEmpty())
 		})
 	}
@@ -218,7 +219,7 @@ func TestWithPending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := append([]corev1.Taint(nil), tc.have...)
-			same(t, "taints", tc.want, plan.WithPending(tc.have, tc.effect), cmpopts.EquateEmpty())
+			same(t, "taints", tc.want, record.WithPending(tc.have, tc.effect), cmpopts.EquateEmpty())
 			same(t, "the taints that were given", have, tc.have)
 		})
 	}

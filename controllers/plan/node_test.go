@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // TestNodeOf checks what is read of a Node. Reading cannot fail (behaviour 54).
@@ -24,10 +25,10 @@ func TestNodeOf(t *testing.T) {
 	yesterday := evening.Add(-24 * time.Hour)
 	cases := map[string]struct {
 		node *corev1.Node
-		want plan.Node
+		want record.Node
 	}{
-		"an empty Node: not Ready, asks for nothing": {&corev1.Node{}, plan.Node{}},
-		"a node in service": {newHost("a").node, plan.Node{
+		"an empty Node: not Ready, asks for nothing": {&corev1.Node{}, record.Node{}},
+		"a node in service": {newHost("a").node, record.Node{
 			Name: "a", BootID: "a-boot-1", Ready: true, ReadySince: yesterday,
 			Required: corev1.ConditionFalse, RequiredReason: v1alpha1.ReasonUpToDate, RequiredSince: yesterday,
 		}},
@@ -36,7 +37,7 @@ func TestNodeOf(t *testing.T) {
 				notReportedBack(minute), nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, 0),
 				tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule), tainted(v1alpha1.TaintPending, corev1.TaintEffectPreferNoSchedule),
 				grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining), agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)).node,
-			plan.Node{
+			record.Node{
 				Name: "a", Labels: map[string]string{"node-role.kubernetes.io/master": ""}, ControlPlane: true, Deleting: true, Deleter: "Karpenter", Cordoned: true, Pending: corev1.TaintEffectPreferNoSchedule,
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
@@ -49,29 +50,29 @@ func TestNodeOf(t *testing.T) {
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "no reason"},
 			}}},
-			plan.Node{Name: "a", Required: corev1.ConditionTrue},
+			record.Node{Name: "a", Required: corev1.ConditionTrue},
 		},
 		"a corrupt grant permits nothing": {
 			bare(annotated(v1alpha1.AnnotationGrant, `{"policy":"p","seq":1,"bootID":"b","state":"Maybe"}`)),
-			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/grant: unknown state "Maybe"`},
+			record.Node{Name: "a", Unreadable: `annotation reboot-operator.io/grant: unknown state "Maybe"`},
 		},
 		"a corrupt progress": {
 			bare(annotated(v1alpha1.AnnotationProgress, `{"seq":1,"phase":"Resting","bootID":"b"}`)),
-			plan.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
+			record.Node{Name: "a", Unreadable: `annotation reboot-operator.io/progress: unknown phase "Resting"`},
 		},
 		"both corrupt": {
 			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 40000))),
-			plan.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 40000 bytes are too many"},
+			record.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 40000 bytes are too many"},
 		},
 		"what an agent reports is cut: an event and a status take only so much": {
 			bare(agentBlocking(`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"` + strings.Repeat("x", 600) + `"}`)),
-			plan.Node{Name: "a", BlockedBy: []protocol.Blocker{
+			record.Node{Name: "a", BlockedBy: []protocol.Blocker{
 				{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: strings.Repeat("x", 509) + "…"},
 			}},
 		},
 		"a corrupt report blocks": {
 			bare(annotated(v1alpha1.AnnotationReport, "no")),
-			plan.Node{Name: "a", BlockedBy: []protocol.Blocker{{
+			record.Node{Name: "a", BlockedBy: []protocol.Blocker{{
 				Reason:  v1alpha1.ReasonRecordUnreadable,
 				Message: "annotation reboot-operator.io/report: invalid character 'o' in literal null (expecting 'u')",
 			}}},
@@ -80,7 +81,7 @@ func TestNodeOf(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Annotations, tc.want.Taints = tc.node.Annotations, tc.node.Spec.Taints
-			same(t, "node", tc.want, plan.NodeOf(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(plan.Node{}), cmpopts.IgnoreFields(protocol.Record{}, "GrantErr", "ProgressErr"))
+			same(t, "node", tc.want, record.Of(tc.node), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(record.Node{}), cmpopts.IgnoreFields(protocol.Record{}, "GrantErr", "ProgressErr"))
 		})
 	}
 }
@@ -146,7 +147,7 @@ func TestNodeOf_TakesTheWorstConditionOfOneType(t *testing.T) {
 	up := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
 	for name, conditions := range map[string][]corev1.NodeCondition{"down first": {down, up}, "down last": {up, down}} {
 		t.Run(name, func(t *testing.T) {
-			n := plan.NodeOf(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})
+			n := record.Of(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})
 			if !n.Unavailable() {
 				t.Error("a node that one condition calls down is available")
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // TestBlocked_FallsWithOthers checks which checks depend only on other nodes: the ring's and those
@@ -15,7 +16,7 @@ func TestBlocked_FallsWithOthers(t *testing.T) {
 		v1alpha1.ReasonSpacing, v1alpha1.ReasonRunHookWaits, v1alpha1.ReasonDryRun,
 	}
 	for _, c := range inOrder {
-		c.blocks = func(view, *Node) *Blocked { return blocked(c.reason, "blocked") }
+		c.blocks = func(view, *record.Node) *Blocked { return blocked(c.reason, "blocked") }
 		o := view{}.first([]check{c}, nil)
 		if want := slices.Contains(others, c.reason); o.FallsWithOthers() != want {
 			t.Errorf("%s: %t, want %t", c.reason, !want, want)

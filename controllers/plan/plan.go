@@ -23,6 +23,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // Plan is everything that is decided about one policy from one snapshot.
@@ -60,7 +61,7 @@ type Plan struct {
 	Decisions []Decision
 	// Markers are the markers of nodes that show the wrong ones, in the order in which the nodes
 	// take turns.
-	Markers []Markers
+	Markers []record.Markers
 
 	// Window is status.window: windows, pause and halt in one word.
 	Window  v1alpha1.WindowState
@@ -275,8 +276,8 @@ func (d *Draft) grant() {
 }
 
 // grantAmong chooses among the nodes of one ring.
-func (d *Draft) grantAmong(ring []*Node, sees view) {
-	var candidates []*Node
+func (d *Draft) grantAmong(ring []*record.Node, sees view) {
+	var candidates []*record.Node
 	for _, n := range ring {
 		if !n.NeedsReboot() || d.f.held(n) {
 			continue
@@ -304,7 +305,7 @@ func (d *Draft) grantAmong(ring []*Node, sees view) {
 			continue
 		}
 		e := d.f.tagged(protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now), n)
-		e.NeedSince, e.OSVersion, e.Try = n.needSince(), n.OSVersion, d.f.tries(n) > 0
+		e.NeedSince, e.OSVersion, e.Try = n.NeedSince(), n.OSVersion, d.f.tries(n) > 0
 		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -238,7 +239,7 @@ func drawHost(t *rapid.T, name string) *host {
 	}{
 		{2, "pool x", label("pool", "x")},
 		{2, "pool y", label("pool", "y")},
-		{4, "control plane", label(plan.ControlPlaneLabels[0], "")},
+		{4, "control plane", label(record.ControlPlaneLabels[0], "")},
 		{8, "not Ready", notReady},
 		{6, "cordoned", cordoned},
 		{10, "deleting", deleting},
@@ -291,7 +292,7 @@ func drawRecord(t *rapid.T, h *host) {
 			Excluded:    oneIn(t, 4, "excluded"),
 		}.String())
 		if oneIn(t, 2, "annotated") {
-			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, plan.AutoscalerValue)
+			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, record.AutoscalerValue)
 		}
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "progress") {

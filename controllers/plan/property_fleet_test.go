@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
 )
@@ -24,30 +25,30 @@ var features = []struct {
 	// does sets the feature.
 	does func(t *rapid.T, s *situation)
 	// granted reports whether the feature is set and influenced an entry.
-	granted func(s plan.Snapshot, n *plan.Node) bool
+	granted func(s plan.Snapshot, n *record.Node) bool
 }{
 	{"order", func(t *rapid.T, s *situation) {
 		drawRings(t, "1", "2", "50%")(s.policies[0])
 		if oneIn(t, 2, "the first ring is done") {
 			s.done(t, "x")
 		}
-	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.Rings) > 0 }},
+	}, func(s plan.Snapshot, _ *record.Node) bool { return len(s.Policy.Spec.Rings) > 0 }},
 	{"a later ring", func(t *rapid.T, s *situation) {
 		inRings("pool", ring("x", soaks(minutes(t, 0, 30, "soak"))))(s.policies[0])
 		s.done(t, "x")
-	}, func(s plan.Snapshot, n *plan.Node) bool {
+	}, func(s plan.Snapshot, n *record.Node) bool {
 		return len(s.Policy.Spec.Rings) > 0 && ringOf(s.Policy, n) > 0
 	}},
-	{"topologyKey", func(_ *rapid.T, s *situation) { domains("pool")(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
+	{"topologyKey", func(_ *rapid.T, s *situation) { domains("pool")(s.policies[0]) }, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.TopologyKey() != ""
 	}},
 	{"spacing", func(t *rapid.T, s *situation) {
 		spacing(10 * minute)(s.policies[0])
 		lastReboot(-minutes(t, 5, 30, "last reboot"))(s.policies[0])
-	}, func(s plan.Snapshot, _ *plan.Node) bool {
+	}, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.Spacing() > 0 && s.Policy.Status.LastRebootAt != nil
 	}},
-	{"deadline", func(_ *rapid.T, s *situation) { deadline(130 * minute)(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
+	{"deadline", func(_ *rapid.T, s *situation) { deadline(130 * minute)(s.policies[0]) }, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.Deadline != nil
 	}},
 	{"deadline that ignores windows", func(t *rapid.T, s *situation) {
@@ -55,7 +56,7 @@ var features = []struct {
 		ignoresWindows(s.policies[0])
 		s.window = &window.State{OpensAt: evening.Add(minutes(t, 1, 60, "opens"))}
 		s.window.Next = s.window.OpensAt
-	}, func(s plan.Snapshot, n *plan.Node) bool { return !s.Window.Open && !n.Urgent }},
+	}, func(s plan.Snapshot, n *record.Node) bool { return !s.Window.Open && !n.Urgent }},
 	{"urgent requests", func(t *rapid.T, s *situation) {
 		allowsUrgent(s.policies[0])
 		for _, h := range s.hosts {
@@ -63,17 +64,17 @@ var features = []struct {
 				urgently(h)
 			}
 		}
-	}, func(s plan.Snapshot, n *plan.Node) bool { return plan.Urgent(s.Policy, n) }},
-	{"maxUptime", func(_ *rapid.T, s *situation) { maxUptime(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
+	}, func(s plan.Snapshot, n *record.Node) bool { return record.Urgent(s.Policy, n) }},
+	{"maxUptime", func(_ *rapid.T, s *situation) { maxUptime(s.policies[0]) }, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.MaxUptime != nil
 	}},
-	{"a limit of another policy", func(t *rapid.T, s *situation) { s.share(t, "workers", "rivals") }, func(s plan.Snapshot, _ *plan.Node) bool {
+	{"a limit of another policy", func(t *rapid.T, s *situation) { s.share(t, "workers", "rivals") }, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.Shared() != ""
 	}},
-	{"a limit that another policy shares", func(t *rapid.T, s *situation) { s.share(t, "rivals", "workers") }, func(s plan.Snapshot, _ *plan.Node) bool {
+	{"a limit that another policy shares", func(t *rapid.T, s *situation) { s.share(t, "rivals", "workers") }, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.Shared() == "" && s.Governor.SharedWith(s.Policy.Name) != nil
 	}},
-	{"hooks", func(_ *rapid.T, s *situation) { hooked("example.com/a")(s.policies[0]) }, func(s plan.Snapshot, _ *plan.Node) bool {
+	{"hooks", func(_ *rapid.T, s *situation) { hooked("example.com/a")(s.policies[0]) }, func(s plan.Snapshot, _ *record.Node) bool {
 		return len(s.Policy.Spec.HooksOrDefault().Before) > 0
 	}},
 	{"hooks of runs", func(t *rapid.T, s *situation) {
@@ -82,7 +83,7 @@ var features = []struct {
 			inRun(v1alpha1.RunBefore, -minute, []v1alpha1.AnnotationKey{setNoout}, func(h *v1alpha1.RunHooks) { h.Number = 1 })(s.policies[0])
 			answered(setNoout, rapid.SampledFrom([]string{"1: true", "1: true", "1: false", "0: true"}).Draw(t, "answer"))(s.policies[0])
 		}
-	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.HooksOrDefault().RunBefore) > 0 }},
+	}, func(s plan.Snapshot, _ *record.Node) bool { return len(s.Policy.Spec.HooksOrDefault().RunBefore) > 0 }},
 	{"gates", func(t *rapid.T, s *situation) {
 		gated("must", "may-fail?")(s.policies[0])
 		gatedByObject(s.policies[0])
@@ -94,7 +95,7 @@ var features = []struct {
 			}
 			s.gates = append(s.gates, answer(name, state, "why", 0))
 		}
-	}, func(s plan.Snapshot, _ *plan.Node) bool {
+	}, func(s plan.Snapshot, _ *record.Node) bool {
 		return len(s.Policy.Spec.PrometheusGates()) > 0 && len(s.Policy.Spec.ObjectGates()) > 0
 	}},
 	{"pods that are waited for", func(t *rapid.T, s *situation) {
@@ -104,16 +105,16 @@ var features = []struct {
 				replies(s.policies[0])(h)
 			}
 		}
-	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Spec.BlockingPods()) > 0 }},
+	}, func(s plan.Snapshot, _ *record.Node) bool { return len(s.Policy.Spec.BlockingPods()) > 0 }},
 	{"leaving gently", func(_ *rapid.T, s *situation) {
 		s.policies[0].Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: minute}, LoadBalancers: v1alpha1.LoadBalancersExclude}
-	}, func(s plan.Snapshot, _ *plan.Node) bool {
+	}, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.Drain != nil && s.Policy.Spec.Drain.LeadTime != nil
 	}},
 	{"a window that closes", func(t *rapid.T, s *situation) {
 		closes := evening.Add(minutes(t, 4, 120, "closes"))
 		s.window = &window.State{Open: true, ClosesAt: closes, Next: closes}
-	}, func(s plan.Snapshot, _ *plan.Node) bool { return s.Window.Open && !s.Window.ClosesAt.IsZero() }},
+	}, func(s plan.Snapshot, _ *record.Node) bool { return s.Window.Open && !s.Window.ClosesAt.IsZero() }},
 	{"reboots in progress", func(t *rapid.T, s *situation) {
 		h := s.hosts[0]
 		at := -minutes(t, 0, 20, "granted")
@@ -123,7 +124,7 @@ var features = []struct {
 		if oneIn(t, 2, "drains") {
 			progress(1, protocol.PhaseDraining, phaseAt(at))(h)
 		}
-	}, func(s plan.Snapshot, _ *plan.Node) bool { return len(s.Policy.Status.Grants) > 0 }},
+	}, func(s plan.Snapshot, _ *record.Node) bool { return len(s.Policy.Status.Grants) > 0 }},
 }
 
 // drawFleet draws a mostly healthy fleet.

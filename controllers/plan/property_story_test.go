@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // TestStories plays random stories. Agents are slow, silent or fail, hosts are lost, people change
@@ -69,7 +69,7 @@ func drawStoryHost(t *rapid.T, name string) *host {
 		option func(*host)
 	}{
 		{3, "pool x", label("pool", "x")},
-		{3, "control plane", label(plan.ControlPlaneLabels[0], "")},
+		{3, "control plane", label(record.ControlPlaneLabels[0], "")},
 		{10, "cordoned", cordoned},
 		{10, "not Ready", notReady},
 	} {
@@ -110,7 +110,7 @@ func drawAct(t *rapid.T, s sequence) act {
 		{"lets a hook of " + node + " approve", changes(node, sets("example.com/a", "true"))},
 		{"lets a hook of " + node + " refuse", changes(node, sets("example.com/a", "false"))},
 		{"removes the grant of " + node, changes(node, func(_ *host, n *corev1.Node) {
-			if attempted(plan.NodeOf(n)) { // otherwise the node would look as if it were still rebooting
+			if attempted(record.Of(n)) { // otherwise the node would look as if it were still rebooting
 				delete(n.Annotations, v1alpha1.AnnotationGrant)
 			}
 		})},

@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -62,8 +63,8 @@ func drawAny(t *rapid.T) (situation, plan.Snapshot) {
 }
 
 // governed returns the nodes that a policy governs, by name.
-func governed(s plan.Snapshot) map[string]*plan.Node {
-	nodes := map[string]*plan.Node{}
+func governed(s plan.Snapshot) map[string]*record.Node {
+	nodes := map[string]*record.Node{}
 	for _, n := range s.Nodes {
 		if s.Governor.Govern(n).Policy == s.Policy.Name {
 			nodes[n.Name] = n
@@ -73,7 +74,7 @@ func governed(s plan.Snapshot) map[string]*plan.Node {
 }
 
 // counted returns the nodes that the limit counts, by name: those of all policies that share it.
-func counted(s plan.Snapshot, p plan.Plan) map[string]*plan.Node {
+func counted(s plan.Snapshot, p plan.Plan) map[string]*record.Node {
 	nodes := governed(s)
 	for _, n := range s.Nodes {
 		if slices.Contains(p.SharedWith, s.Governor.Govern(n).Policy) {
@@ -223,7 +224,7 @@ func TestReboots_CountsEveryNodeItGoverns(t *testing.T) {
 }
 
 // showsHooks reports whether a node shows a phase of hooks, readable or not.
-func showsHooks(n *plan.Node) bool {
+func showsHooks(n *record.Node) bool {
 	_, phase := n.Annotations[v1alpha1.AnnotationHooks]
 	return phase
 }
@@ -238,14 +239,14 @@ func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
 				continue
 			}
 			reported := slices.ContainsFunc(p.Decisions, func(d plan.Decision) bool { return d.Node == name }) ||
-				slices.ContainsFunc(p.Markers, func(m plan.Markers) bool { return m.Node == name })
+				slices.ContainsFunc(p.Markers, func(m record.Markers) bool { return m.Node == name })
 			annotated, inGrace := n.Grant != nil && len(n.Grant.Annotations) > 0, false
 			if annotated && !reported {
 				longest := snapshot.Policy.Spec.AutoscalerGraceOrDefault() + time.Hour // an attempt takes less than that hour
 				inGrace = !p.Next.IsZero() && !p.Next.After(n.Grant.At.Add(longest))
 			}
 			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || showsHooks(n) || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
-				protocol.ParseMaxUptime(n.Annotations) != plan.MaxUptime(&snapshot.Policy.Spec, name)
+				protocol.ParseMaxUptime(n.Annotations) != record.MaxUptime(&snapshot.Policy.Spec, name)
 			if decided(p, name).RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
 			}
@@ -314,8 +315,8 @@ func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 }
 
 // nodeNamed returns a node of the snapshot by name, or nil.
-func nodeNamed(s plan.Snapshot, name string) *plan.Node {
-	if i := slices.IndexFunc(s.Nodes, func(n *plan.Node) bool { return n.Name == name }); i >= 0 {
+func nodeNamed(s plan.Snapshot, name string) *record.Node {
+	if i := slices.IndexFunc(s.Nodes, func(n *record.Node) bool { return n.Name == name }); i >= 0 {
 		return s.Nodes[i]
 	}
 	return nil

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // candidate holds what decides when a node's turn comes.
 type candidate struct {
-	node *Node
+	node *record.Node
 	// ring is the number of the node's ring of spec.rings.
 	ring int
 	// domain is the value of the topologyKey label, or empty.
@@ -25,17 +27,17 @@ type candidate struct {
 	since time.Time
 }
 
-func (f *fleet) candidate(n *Node) candidate {
+func (f *fleet) candidate(n *record.Node) candidate {
 	return candidate{
-		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: Urgent(f.Policy, n), overdue: reached(DueAt(f.Policy, n), f.Now),
-		unused: f.attempts.unused(n), served: n.served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
+		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: record.Urgent(f.Policy, n), overdue: record.Reached(record.DueAt(f.Policy, n), f.Now),
+		unused: f.attempts.Unused(n), served: n.Served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
 		tries: f.tries(n), since: n.WaitsSince(),
 	}
 }
 
 // order sorts nodes by their turns. There may be thousands, so the sort keys are computed once per
 // node.
-func (f *fleet) order(nodes []*Node) {
+func (f *fleet) order(nodes []*record.Node) {
 	candidates := make([]candidate, len(nodes))
 	for i, n := range nodes {
 		candidates[i] = f.candidate(n)
@@ -48,7 +50,7 @@ func (f *fleet) order(nodes []*Node) {
 
 // precedence says why the node in v.ahead goes before n of the same ring in spite of their domains,
 // by keys 2 to 6 of compareCandidates. It returns "" if it does not.
-func (v view) precedence(n *Node) string {
+func (v view) precedence(n *record.Node) string {
 	if v.ahead == nil {
 		return ""
 	}
@@ -107,7 +109,7 @@ type Queue struct {
 	Ring int
 	// Domain is the value of the topologyKey label, or empty.
 	Domain string
-	Nodes  []*Node
+	Nodes  []*record.Node
 }
 
 // Outlook is the starting point of a forecast.
@@ -116,7 +118,7 @@ type Outlook struct {
 	// among them. The Nodes are those of the snapshot.
 	Queues []Queue
 	// Soaking holds, by ring, the node at rest that blocks later rings longest after its reboot.
-	Soaking map[int]*Node
+	Soaking map[int]*record.Node
 	// Limit and Own are maxUnavailable in nodes, of the policy whose limit counts and of this one.
 	// OfRings holds those of the rings that set one.
 	Limit, Own int32
@@ -139,7 +141,7 @@ func Ahead(s Snapshot) Outlook {
 		o.Own = *f.own
 	}
 	maps.DeleteFunc(o.Conflicts, func(name string, _ []string) bool { return !f.byName[name].NeedsReboot() })
-	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *Node) bool { return !n.NeedsReboot() || f.held(n) })
+	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *record.Node) bool { return !n.NeedsReboot() || f.held(n) })
 	f.order(waiting)
 	for _, n := range waiting {
 		ring, domain := f.rings.Of(n), f.domain(n)
@@ -153,8 +155,8 @@ func Ahead(s Snapshot) Outlook {
 }
 
 // soaking returns, by ring, the node at rest that blocks later rings longest after its reboot.
-func (f *fleet) soaking() map[int]*Node {
-	last, until := map[int]*Node{}, map[int]time.Time{}
+func (f *fleet) soaking() map[int]*record.Node {
+	last, until := map[int]*record.Node{}, map[int]time.Time{}
 	for _, n := range f.governed {
 		ring := f.rings.Of(n)
 		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {

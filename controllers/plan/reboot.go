@@ -7,6 +7,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -41,7 +42,7 @@ func (a Action) WritesNode() bool { return a != Wait && a != WithdrawGrant && a 
 type Reboot struct {
 	Entry v1alpha1.LedgerEntry
 	// Node is nil when the Node object is gone.
-	Node   *Node
+	Node   *record.Node
 	Action Action
 	// Reason and Message describe its state, or why it is cancelled.
 	Reason  v1alpha1.Reason
@@ -108,7 +109,7 @@ func (t Reboot) Note(policy *v1alpha1.RebootPolicy, now time.Time) protocol.Hook
 }
 
 // CancelMessage returns the message of a cancelled grant.
-func (t Reboot) CancelMessage() string { return message.Shorten(maxMessage, t.Message) }
+func (t Reboot) CancelMessage() string { return message.Shorten(record.MaxMessage, t.Message) }
 
 // RebootState is the progress of a granted reboot, as shown by kubectl reboot and in the label
 // phase of metrics.
@@ -151,7 +152,7 @@ func (t Reboot) State() (RebootState, time.Time) {
 		return StateAborted, p.At.Time
 	case n.BootID == "" || !p.HasBooted(n.BootID):
 		return StateRebooting, p.At.Time
-	case !n.Ready || n.Maintenance || StartupTaint(n) != "":
+	case !n.Ready || n.Maintenance || record.StartupTaint(n) != "":
 		return StateBooted, p.At.Time
 	}
 	return StateSettling, timing.Latest(n.ReadySince, n.MaintenanceSince)
@@ -176,10 +177,10 @@ func (t Reboot) cancelWhere(o *Blocked) Reboot {
 // Again decides about one entry again, from a newer reading of its node, which is nil if the Node
 // does not exist. Whether the policy has halted and whether there is room stay as planned, because
 // that depends on all nodes. It returns the zero Reboot if the ledger does not hold the entry.
-func (p *Plan) Again(s Snapshot, n *Node, e v1alpha1.LedgerEntry) Reboot {
+func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) Reboot {
 	s.Nodes = nil
 	if n != nil {
-		s.Nodes = []*Node{n}
+		s.Nodes = []*record.Node{n}
 	}
 	f := newFleet(s, &p.Halt)
 	for _, held := range f.entries {
@@ -211,7 +212,7 @@ type Refusal struct {
 }
 
 // text returns the answer in one line of bounded length.
-func (r Refusal) text() string { return message.Shorten(maxMessage, r.Answer) }
+func (r Refusal) text() string { return message.Shorten(record.MaxMessage, r.Answer) }
 
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due,
 // and a message about them.

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -191,7 +192,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 // TestReboots_CrowdedOut checks that a grant that its agent has not seen is cancelled if other
 // nodes have gone down in the meantime. Hooks may take hours.
 func TestReboots_CrowdedOut(t *testing.T) {
-	cp := label(plan.ControlPlaneLabels[0], "")
+	cp := label(record.ControlPlaneLabels[0], "")
 	full := "waiting for its turn: at most 1 of the nodes may be unavailable at once; worker-2 "
 	active := grant(rebootSeq, protocol.GrantActive)
 	cases := map[string]struct {
@@ -669,7 +670,7 @@ func TestReboots_RestsANodeAfterItsReboot(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers", holding(1)), tc.node).snapshot()
-			s.Now, s.RebootInterval = evening.Add(tc.after), plan.DefaultRebootInterval
+			s.Now, s.RebootInterval = evening.Add(tc.after), record.DefaultRebootInterval
 			got := plan.Of(s)
 			if tc.waits == (len(got.Granted) > 0) {
 				t.Fatalf("granted %v, blocked %v", got.Granted, got.Blocked)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // Rings are the rings of spec.rings. Nodes that none of them selects form one more ring, the last.
@@ -30,7 +31,7 @@ func RingsOf(policy *v1alpha1.RebootPolicy) (Rings, error) {
 }
 
 // Of returns the number of a node's ring, from 0. A deleted node is in the last one.
-func (r Rings) Of(n *Node) int {
+func (r Rings) Of(n *record.Node) int {
 	if n == nil {
 		return len(r.order)
 	}
@@ -43,7 +44,7 @@ func (r Rings) Of(n *Node) int {
 }
 
 // name returns the name of a node's ring, or "" if it is in none.
-func (r Rings) name(n *Node) string {
+func (r Rings) name(n *record.Node) string {
 	if ring := r.Of(n); ring < len(r.order) {
 		return r.order[ring].Name
 	}
@@ -80,7 +81,7 @@ func ringedOf(policy *v1alpha1.RebootPolicy, now time.Time) (ringed, error) {
 		return ringed{}, err
 	}
 	r := ringed{Rings: rings, selected: make([]int, len(rings.order)+1), limits: map[int]int32{}, back: map[string]time.Time{}}
-	for past := range History(policy, now) {
+	for past := range record.History(policy, now) {
 		if past.Result == v1alpha1.RebootSucceeded {
 			r.back[past.Node] = past.EndedAt.Time
 		}
@@ -104,7 +105,7 @@ func (r *ringed) scale() error {
 }
 
 // add counts a node, and reports whether it may block later rings although it is at rest.
-func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
+func (r *ringed) add(n *record.Node, now time.Time) (soaks bool) {
 	if len(r.order) == 0 {
 		return false
 	}
@@ -112,12 +113,12 @@ func (r *ringed) add(n *Node, now time.Time) (soaks bool) {
 	r.selected[ring]++
 	soak := r.Soak(ring)
 	until, _ := r.soaks(n, soak)
-	return soak > 0 && (n.incredible || now.Before(until))
+	return soak > 0 && (n.Incredible || now.Before(until))
 }
 
 // backAt returns when the node was back in service after its last granted reboot, from its own
 // record or else from the history. It returns zero if neither has one.
-func (r *ringed) backAt(n *Node) time.Time {
+func (r *ringed) backAt(n *record.Node) time.Time {
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
 		return g.At.Time
 	}
@@ -128,7 +129,7 @@ func (r *ringed) backAt(n *Node) time.Time {
 // during the soak and is still not Ready. A soak starts over if the node was not Ready in between.
 // Because a Node shows only its last transition, earlier restarts of the soak are not visible, so
 // an interruption counts until twice the soak has passed since the reboot.
-func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool) {
+func (r *ringed) soaks(n *record.Node, soak time.Duration) (until time.Time, down bool) {
 	back := r.backAt(n)
 	if back.IsZero() || soak == 0 {
 		return time.Time{}, false
@@ -141,7 +142,7 @@ func (r *ringed) soaks(n *Node, soak time.Duration) (until time.Time, down bool)
 
 // ringWaits blocks a node until all nodes of the earlier rings are done. All waiting nodes show the
 // same message.
-func ringWaits(v view, _ *Node) *Blocked { return v.unfinished }
+func ringWaits(v view, _ *record.Node) *Blocked { return v.unfinished }
 
 // left is a node of a ring that is not done, with the reason.
 type left struct {
@@ -178,9 +179,9 @@ func (l left) rank() int {
 
 // unfinished returns what later rings wait for in this one, once its nodes are decided about, or
 // nil. Nodes that a person has paused do not count.
-func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
+func unfinished(d *Draft, ring v1alpha1.Ring, members []*record.Node) *Blocked {
 	var first left
-	var last *Node
+	var last *record.Node
 	var until time.Time
 	soak := ring.SoakOrDefault()
 	for _, n := range members {
@@ -214,7 +215,7 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*Node) *Blocked {
 }
 
 // undone returns why the node is not back in service, or "" if it is or needs no reboot.
-func undone(d *Draft, n *Node, down bool) v1alpha1.Reason {
+func undone(d *Draft, n *record.Node, down bool) v1alpha1.Reason {
 	switch o := d.waiting[n.Name]; {
 	case o != nil && o.shortLived:
 		return v1alpha1.ReasonGranted // do not rewrite every node of later rings for a few seconds
@@ -236,8 +237,8 @@ func undone(d *Draft, n *Node, down bool) v1alpha1.Reason {
 }
 
 // split groups nodes by ring.
-func (r Rings) split(nodes []*Node) [][]*Node {
-	rings := make([][]*Node, len(r.order)+1)
+func (r Rings) split(nodes []*record.Node) [][]*record.Node {
+	rings := make([][]*record.Node, len(r.order)+1)
 	for _, n := range nodes {
 		ring := r.Of(n)
 		rings[ring] = append(rings[ring], n)

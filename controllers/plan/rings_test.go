@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // TestReboots_OneRingAfterTheOther checks who is granted, and why and until when worker-1, which is
@@ -190,14 +191,14 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers", atMost("3"), inRings("ring", ring("canary", ringAtMost(tc.atMost)))), tc.hosts...).plan()
-			pending := slices.ContainsFunc(p.Markers, func(m plan.Markers) bool { return m.Node == "b" && m.Pending != "" })
+			pending := slices.ContainsFunc(p.Markers, func(m record.Markers) bool { return m.Node == "b" && m.Pending != "" })
 			same(t, "b", []any{tc.message, tc.pending}, []any{decided(p, "b").Message, pending})
 		})
 	}
 }
 
 // ringOf returns the number of a node's ring, computed without the planner.
-func ringOf(p *v1alpha1.RebootPolicy, n *plan.Node) int {
+func ringOf(p *v1alpha1.RebootPolicy, n *record.Node) int {
 	for i, ring := range p.Spec.Rings {
 		if ring.NodeSelector.MatchLabels["pool"] == n.Labels["pool"] {
 			return i
@@ -207,7 +208,7 @@ func ringOf(p *v1alpha1.RebootPolicy, n *plan.Node) int {
 }
 
 // aheadOf reports whether a node's record is too far in the future to count.
-func aheadOf(now time.Time, n *plan.Node) bool {
+func aheadOf(now time.Time, n *record.Node) bool {
 	latest := now.Add(time.Hour)
 	return n.Grant != nil && n.Grant.At.After(latest) || n.Progress != nil && n.Progress.At.After(latest)
 }

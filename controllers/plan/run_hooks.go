@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -42,7 +43,7 @@ func (f *fleet) runHooks() runHooks {
 		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s start: %s", f.name, someOf(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
-	if InFuture(is.At.Time, f.Now) {
+	if record.InFuture(is.At.Time, f.Now) {
 		// The clock of the leader that wrote it was ahead, so the stage would last too long.
 		// Restart it.
 		is.Asked, is.At = nil, metav1.NewTime(f.Now)
@@ -82,7 +83,7 @@ func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 // afterRun handles hooks.runAfter. The next run waits for all of them, so that they do not undo
 // what its hooks do. A policy that is being deleted waits only until the timeout.
 func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
-	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(HookBackOff)
+	deleted, again := f.Policy.DeletionTimestamp != nil, r.is.At.Add(record.HookBackOff)
 	waiting, refused := f.runAnswers(r.is, keys)
 	switch {
 	case !askedAll(r.is, keys):
@@ -109,7 +110,7 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 	if len(refused) > 0 {
 		r.is.Reason, text = v1alpha1.ReasonHookFailed, field+": a hook refused: "+someOf(refused)
 	}
-	r.is.Message = message.Shorten(maxMessage, text)
+	r.is.Message = message.Shorten(record.MaxMessage, text)
 }
 
 // unanswered returns the message about hooks that have not approved: their names, the start of the
@@ -117,7 +118,7 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *Blocked {
 	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
 	return f.runWaits(`%s since %s: waiting for %s%skubectl annotate rebootpolicy %s %s="%s" --overwrite`,
-		what, f.instant(is.At.Time), someOf(hooks), answersForOne, f.name, key, runAnswer(is, yes))
+		what, f.instant(is.At.Time), someOf(hooks), answersForOne, f.name, key, runAnswer(is, record.Yes))
 }
 
 func (f *fleet) runWaits(format string, args ...any) *Blocked {
@@ -138,7 +139,7 @@ func (f *fleet) runAnswers(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey)
 			given[string(key)] = answer
 		}
 	}
-	return answers(given, keys)
+	return record.Answers(given, keys)
 }
 
 // askedAll reports whether every hook has been told to run. A hook added to the policy later may
@@ -149,7 +150,7 @@ func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
 
 // runHookWaits makes the first nodes of a run wait for hooks.runBefore, and those of the next run
 // for hooks.runAfter.
-func runHookWaits(v view, _ *Node) *Blocked { return v.run.waits }
+func runHookWaits(v view, _ *record.Node) *Blocked { return v.run.waits }
 
 // nextRun returns the stage of the run after the plan, once nodes are chosen. A stage that begins
 // has no time yet; the write sets it.
@@ -181,7 +182,7 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	for _, key := range keys {
 		number, _, _ := strings.Cut(d.f.Policy.Annotations[string(key)], ":")
-		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-d.plan.Seq < MostNumbers {
+		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-d.plan.Seq < record.MostNumbers {
 			d.plan.Seq = max(d.plan.Seq, answered)
 		}
 	}

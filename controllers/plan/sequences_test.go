@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 var (
@@ -21,7 +22,7 @@ var (
 )
 
 var planOptions = []cmp.Option{
-	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, plan.Node{}, plan.Reboot{}, plan.Blocked{}),
+	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, record.Node{}, plan.Reboot{}, plan.Blocked{}),
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // A policy with concurrency.shared keeps its entries in the ledger of the policy that it names, so
@@ -153,7 +154,7 @@ func (l *limited) tag(policy string) string {
 
 // add counts a node of another policy, or of several in conflict. Percentages count only nodes that
 // one policy governs.
-func (l *limited) add(n *Node, g Governance, inLedger bool) {
+func (l *limited) add(n *record.Node, g Governance, inLedger bool) {
 	if g.Policy != "" {
 		l.selected++
 	}
@@ -165,7 +166,7 @@ func (l *limited) add(n *Node, g Governance, inLedger bool) {
 }
 
 // sharedPolicyNotFound blocks all nodes if the policy has no limit to share.
-func sharedPolicyNotFound(v view, _ *Node) *Blocked {
+func sharedPolicyNotFound(v view, _ *record.Node) *Blocked {
 	if why := v.Governor.unshared[v.name]; why != "" {
 		return blocked(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", v.name, why)
 	}
@@ -191,7 +192,7 @@ func (l *limited) of() string {
 
 // replaced reports whether the grant that the node shows belongs to another policy, or to this one
 // in another ledger.
-func (g Governor) replaced(n *Node, policy, ledger string) bool {
+func (g Governor) replaced(n *record.Node, policy, ledger string) bool {
 	if n.Grant.Policy == policy {
 		return g.inOther(n, ledger)
 	}
@@ -199,7 +200,7 @@ func (g Governor) replaced(n *Node, policy, ledger string) bool {
 }
 
 // inOther reports whether another ledger holds the grant that the node shows.
-func (g Governor) inOther(n *Node, ledger string) bool {
+func (g Governor) inOther(n *record.Node, ledger string) bool {
 	is := n.Grant
 	return is != nil && is.LedgerName() != ledger && g.entries[listed{is.LedgerName(), n.Name, is.Seq}]
 }

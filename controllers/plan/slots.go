@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -134,9 +135,9 @@ func lastBack(f *fleet) time.Time {
 	if f.Policy.Spec.Spacing() == 0 {
 		return time.Time{}
 	}
-	last := LastReboot(f.Policy, f.Now)
+	last := record.LastReboot(f.Policy, f.Now)
 	for _, n := range f.selected {
-		if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == f.name && HasCome(g.At.Time, f.Now) {
+		if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == f.name && record.HasCome(g.At.Time, f.Now) {
 			last = timing.Latest(last, g.At.Time)
 		}
 	}
@@ -156,7 +157,7 @@ func (s *slots) of(ring int) []*share {
 }
 
 // count counts a node of the ring if it is down or going down.
-func (s *slots) count(n *Node, ring int) {
+func (s *slots) count(n *record.Node, ring int) {
 	if n.Outstanding() {
 		s.use(n.Name, ring, holdsGrant)
 	} else if n.Unavailable() {
@@ -195,7 +196,7 @@ func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 
 // budgetExhausted keeps reboots within maxUnavailable of the policy and of the node's ring. A node
 // that is already down takes no new slot.
-func budgetExhausted(v view, n *Node) *Blocked {
+func budgetExhausted(v view, n *record.Node) *Blocked {
 	if o := v.limited.otherLedger(v.name); o != nil {
 		return o
 	}
@@ -210,7 +211,7 @@ func budgetExhausted(v view, n *Node) *Blocked {
 // spaced makes the next reboot wait for concurrency.spacing after a rebooted node is back in
 // service. Gate answers are never older than the shortest spacing, so they reflect the time after
 // that reboot.
-func spaced(v view, _ *Node) *Blocked {
+func spaced(v view, _ *record.Node) *Blocked {
 	spacing := v.Policy.Spec.Spacing()
 	until := v.slots.lastBack.Add(spacing)
 	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {
@@ -221,7 +222,7 @@ func spaced(v view, _ *Node) *Blocked {
 }
 
 // exhausted returns why the node cannot take a slot of the share, or nil if it can.
-func (s *share) exhausted(n *Node, now time.Time) *Blocked {
+func (s *share) exhausted(n *record.Node, now time.Time) *Blocked {
 	_, counted := s.used[n.Name]
 	switch {
 	case s.granted < min(s.limit, v1alpha1.MaxGrants) && (counted || len(s.used) < s.limit):
@@ -261,7 +262,7 @@ func crowdOut(f *fleet, reboots []Reboot) {
 // crowded returns why a node that holds a grant would take down more nodes than the limit allows.
 // It returns nil if it would not, or if the node is already down. Lowering a limit does not take
 // grants back.
-func (s *slots) crowded(f *fleet, n *Node) *Blocked {
+func (s *slots) crowded(f *fleet, n *record.Node) *Blocked {
 	for _, other := range f.controlPlane {
 		if n.ControlPlane && other != n && !other.Ready {
 			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
@@ -286,7 +287,7 @@ func (s *slots) holders() string {
 	return someOf(names)
 }
 
-func why(n *Node) string {
+func why(n *record.Node) string {
 	switch {
 	case n.Deleter != "":
 		return "is being deleted by " + n.Deleter
@@ -303,7 +304,7 @@ const isCordoned = "is cordoned"
 
 // controlPlaneGuard protects the quorum. It allows one control-plane node at a time, only while the
 // others are Ready, and only if one policy governs all of them.
-func controlPlaneGuard(v view, n *Node) *Blocked {
+func controlPlaneGuard(v view, n *record.Node) *Blocked {
 	if !n.ControlPlane {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -49,19 +50,19 @@ func (s *share) noteHolders(f *fleet) {
 	var since []time.Time
 	for _, n := range f.Nodes {
 		if _, holds := slices.BinarySearch(names, n.Name); holds {
-			since = append(since, n.downSince())
+			since = append(since, n.DownSince())
 		}
 	}
 	slices.SortFunc(since, time.Time.Compare)
 	if len(since) < s.limit {
 		return
 	}
-	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], LastReboot(f.Policy, f.Now))
+	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], record.LastReboot(f.Policy, f.Now))
 }
 
 // heldFor returns the time since which a node has waited for a slot that others hold without a
 // reboot, or zero if none do. The node's condition shows when it began to wait for a slot.
-func (s *share) heldFor(n *Node, now time.Time) time.Time {
+func (s *share) heldFor(n *record.Node, now time.Time) time.Time {
 	if len(s.heldBy) == 0 {
 		return time.Time{}
 	}
@@ -124,7 +125,7 @@ func (s *slots) unavailable(f *fleet) []Unavailable {
 	var all []Unavailable
 	for _, n := range f.Nodes {
 		if why, ok := names[n.Name]; ok {
-			all = append(all, Unavailable{Node: n.Name, Why: why, Since: n.downSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned})
+			all = append(all, Unavailable{Node: n.Name, Why: why, Since: n.DownSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned})
 		}
 	}
 	slices.SortFunc(all, func(a, b Unavailable) int { return cmp.Compare(a.Node, b.Node) })

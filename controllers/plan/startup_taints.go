@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // awaitTaints reports whether a startup taint still keeps pods off the node. A removed taint leaves
 // no timestamp, so the node records when it was first seen and when it was gone.
 func (t *tracker) awaitTaints() bool {
-	taint, noted := StartupTaint(t.Node), t.times().Noted()
+	taint, noted := record.StartupTaint(t.Node), t.times().Noted()
 	if taint == "" && (noted == nil || noted.TakesPods == nil || *noted.TakesPods) {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -29,7 +30,7 @@ func (d *Draft) count() {
 		if n.NeedsReboot() {
 			c.RebootRequired++
 		}
-		if n.NeedsReboot() && (n.failed() && !n.failedTry() || n.hookRefused()) {
+		if n.NeedsReboot() && (n.HasFailed() && !n.FailedTry() || n.HookRefused()) {
 			failed[n.Name] = true
 		}
 		if d.waiting[n.Name] != nil {
@@ -98,7 +99,7 @@ func (d *Draft) next() time.Time {
 			}
 		}
 	}
-	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, d.f.believedFrom, Comes(resumedAt(d.f.Policy)))
+	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, d.f.believedFrom, record.Comes(resumedAt(d.f.Policy)))
 	if deadlines := d.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
@@ -109,10 +110,10 @@ func (d *Draft) next() time.Time {
 		consider(pause.Until.Time)
 	}
 	if last := d.f.Policy.Status.LastRebootAt; last != nil {
-		consider(Comes(last.Time))
+		consider(record.Comes(last.Time))
 	}
 	for _, past := range d.f.Policy.Status.History {
-		consider(Comes(past.EndedAt.Time))
+		consider(record.Comes(past.EndedAt.Time))
 	}
 	for _, t := range d.plan.UnderWay() {
 		consider(t.Until, t.hookPatienceEnds())
@@ -124,13 +125,13 @@ func (d *Draft) next() time.Time {
 		consider(o.Until, o.looksFrom(), o.stallsAt)
 	}
 	for _, n := range d.f.governed {
-		consider(n.credibleFrom(d.f.Now))
+		consider(n.CredibleFrom(d.f.Now))
 		if !d.f.held(n) {
 			consider(d.f.annotationsUntil(n))
 		}
 	}
 	for _, n := range d.f.byName {
-		consider(n.credibleFrom(d.f.Now))
+		consider(n.CredibleFrom(d.f.Now))
 	}
 	return next
 }
@@ -162,7 +163,7 @@ type versionCount struct {
 }
 
 // versionsOf returns the wanted status.versions for these nodes.
-func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
+func versionsOf(nodes []*record.Node) []v1alpha1.SystemVersions {
 	var c versionCount
 	for _, n := range nodes {
 		c.add(n)
@@ -172,7 +173,7 @@ func versionsOf(nodes []*Node) []v1alpha1.SystemVersions {
 
 // add counts a node. It leaves out nodes whose agent has not reported a version or whose system has
 // none.
-func (c *versionCount) add(n *Node) {
+func (c *versionCount) add(n *record.Node) {
 	is := running{system{n.OS, n.OSGroup}, n.OSVersion}
 	if is.os == "" || is.version == "" {
 		return

@@ -6,12 +6,13 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 const (
 	// publishTimeout is the time after which a grant is withdrawn in the ledger if the API server
 	// keeps refusing or undoing the writes that come before the grant on the Node.
-	publishTimeout = StartTimeout
+	publishTimeout = record.StartTimeout
 	// silence is the time after drain.timeout at which the agent counts as dead. A running agent
 	// aborts the drain long before.
 	silence = 10 * time.Minute
@@ -24,7 +25,7 @@ type tracker struct {
 }
 
 // times returns the reboot's times.
-func (t *tracker) times() Times { return Times{t.Node, t.Entry, t.f.Policy, t.f.Now} }
+func (t *tracker) times() record.Times { return record.Times{t.Node, t.Entry, t.f.Policy, t.f.Now} }
 
 // track finds out how far the reboot is and what to do next about it.
 func (t *tracker) track() {
@@ -95,7 +96,7 @@ func (t *tracker) unpublished() string {
 }
 
 // endReason returns how a reboot ended.
-func endReason(n *Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
+func endReason(n *record.Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string) {
 	switch {
 	case n.In(e.Seq, protocol.PhaseAborted):
 		return n.Progress.Reason, n.Progress.Message
@@ -129,10 +130,10 @@ func (t *tracker) awaitStart() {
 		return
 	}
 	t.Message = "granted; the agent has not begun yet"
-	t.Until = t.times().Published().Add(StartTimeout)
+	t.Until = t.times().Published().Add(record.StartTimeout)
 	if !t.f.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
-		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", StartTimeout)
+		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", record.StartTimeout)
 	}
 }
 
@@ -167,7 +168,7 @@ func (t *tracker) awaitDrain() {
 	spec := t.f.Policy.Spec.DrainOrDefault()
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	timeout := lead + spec.TimeoutOrDefault()
-	began := t.times().Began(StartTimeout)
+	began := t.times().Began(record.StartTimeout)
 	t.Entry, t.Message = protocol.NoteReboot(t.Node.Record, t.Entry, began), "draining"
 	if lead > 0 {
 		t.Message = "cordoned; pods are evicted from " + t.f.instant(began.Add(lead)) + " on"
@@ -184,7 +185,7 @@ func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
 	granted := t.times().Published()
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, granted)
-	t.overdue(granted.Add(LongestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	t.overdue(granted.Add(record.LongestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
 			"its agent; once you are sure it is off, delete the Node to free the slot", t.f.instant(granted), t.Node.Unreadable))
 }

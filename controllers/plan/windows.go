@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-func blackout(v view, n *Node) *Blocked {
+func blackout(v view, n *record.Node) *Blocked {
 	w := v.Window
 	if !w.Blackout || v.ignores(n, v1alpha1.UrgentIgnoresBlackouts) {
 		return nil
 	}
 	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
-	due := IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
-	switch passes := IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresBlackouts); {
+	due := record.IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
+	switch passes := record.IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresBlackouts); {
 	case !passes.IsZero() && timing.Earliest(w.OpensAt, passes).Equal(passes) && (due.Equal(passes) || passes.Before(w.Next)):
 		o.Message += v.atDeadline(passes)
 		until = passes
@@ -38,11 +39,11 @@ func blackout(v view, n *Node) *Blocked {
 	return o.until(until)
 }
 
-func windowClosed(v view, n *Node) *Blocked {
+func windowClosed(v view, n *record.Node) *Blocked {
 	if v.Window.Open || v.ignores(n, v1alpha1.UrgentIgnoresWindows) {
 		return nil
 	}
-	opens, due := v.opening(v.Window.OpensAt), IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
+	opens, due := v.opening(v.Window.OpensAt), record.IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
 	until := timing.Earliest(v.Window.OpensAt, due)
 	if !due.IsZero() && until.Equal(due) {
 		opens = v.atDeadline(due)
@@ -52,7 +53,7 @@ func windowClosed(v view, n *Node) *Blocked {
 
 // notUrgent explains why an urgent request does not ignore windows or blackouts. It returns "" for
 // nodes without an urgent request.
-func notUrgent(v view, n *Node, hours string) string {
+func notUrgent(v view, n *record.Node, hours string) string {
 	if !n.Urgent {
 		return ""
 	}
@@ -110,7 +111,7 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 
 // windowTooShort blocks a reboot that would end after the window. A node that holds a grant keeps
 // it: the window was long enough when it was granted, and hooks may have taken time since.
-func windowTooShort(v view, n *Node) *Blocked {
+func windowTooShort(v view, n *record.Node) *Blocked {
 	closes := v.Window.ClosesAt
 	if closes.IsZero() || v.held(n) || v.ignores(n, v1alpha1.UrgentIgnoresWindows) || !v.Now.Add(v.reserve).After(closes) {
 		return nil
@@ -120,8 +121,8 @@ func windowTooShort(v view, n *Node) *Blocked {
 }
 
 // ignores reports whether the node ignores windows or blackouts now.
-func (v view) ignores(n *Node, hours v1alpha1.UrgentIgnore) bool {
-	return reached(IgnoredFrom(v.Policy, n, hours), v.Now)
+func (v view) ignores(n *record.Node, hours v1alpha1.UrgentIgnore) bool {
+	return record.Reached(record.IgnoredFrom(v.Policy, n, hours), v.Now)
 }
 
 // DeadlinesHealth sums up the deadlines of a policy's nodes.
@@ -153,7 +154,7 @@ func deadlinesOf(f *fleet) *DeadlinesHealth {
 	var listed []dated
 	r := &DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Message: "no node has needed a reboot for three quarters of spec.deadline"}
 	for _, n := range f.governed {
-		due := DueAt(f.Policy, n)
+		due := record.DueAt(f.Policy, n)
 		if due.IsZero() {
 			continue
 		}

@@ -14,14 +14,15 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 // Views returns the Nodes in the form that decisions use.
-func Views(nodes []corev1.Node) []*plan.Node {
-	views := make([]*plan.Node, len(nodes))
+func Views(nodes []corev1.Node) []*record.Node {
+	views := make([]*record.Node, len(nodes))
 	for i := range nodes {
-		views[i] = new(plan.NodeOf(&nodes[i]))
+		views[i] = new(record.Of(&nodes[i]))
 	}
 	return views
 }
@@ -29,9 +30,9 @@ func Views(nodes []corev1.Node) []*plan.Node {
 // Of returns the snapshot for one of the policies at an instant. A nil policy stands for the nodes
 // without a policy. The results of gates are those of the status. The manager, which queries the
 // gates, has newer ones.
-func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []*plan.Node, now time.Time) plan.Snapshot {
+func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []*record.Node, now time.Time) plan.Snapshot {
 	s := plan.Snapshot{
-		Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes, RebootInterval: plan.DefaultRebootInterval,
+		Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes, RebootInterval: record.DefaultRebootInterval,
 	}
 	if policy != nil {
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)
@@ -95,7 +96,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	}
 	asked := asked(node.Annotations)
 	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || plan.IsAnswer(value) || plan.IsAutoscalerAnnotation(key) || slices.Contains(asked, v1alpha1.AnnotationKey(key)) {
+		if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") || record.IsAnswer(value) || record.IsAutoscalerAnnotation(key) || slices.Contains(asked, v1alpha1.AnnotationKey(key)) {
 			if trimmed.Annotations == nil {
 				trimmed.Annotations = map[string]string{}
 			}

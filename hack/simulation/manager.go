@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/reboot-operator/reboot-operator/controllers"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
@@ -80,7 +80,7 @@ func (r *replica) runManager(p *process.Process) {
 	reconciler := &controllers.RebootPolicyReconciler{
 		Client: process.NewClient(p, cache, true), Live: process.NewLive(p, "live"),
 		Recorder: &events.FakeRecorder{}, Clock: clock.RealClock{},
-		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces, RebootInterval: plan.DefaultRebootInterval,
+		Metrics: controllers.NewMetrics(prometheus.NewRegistry()), Paces: controllers.DefaultPaces, RebootInterval: record.DefaultRebootInterval,
 	}
 	options := controller.Options{NewQueue: process.NewQueue(process.Pace{Pass: w.script.Pass})}
 	if err := reconciler.SetupWithManager(shell, options); err != nil {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // ours is the prefix of the operator's annotations, labels and taint on Nodes.
@@ -178,7 +178,7 @@ func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 // withoutMarkers removes the annotations and the label with which a grant keeps autoscalers and
 // load balancers away, and returns their keys.
 func withoutMarkers(n *corev1.Node) (annotations, labels []string) {
-	of := plan.NodeOf(n)
+	of := record.Of(n)
 	annotations = of.AnnotationsToRemove()
 	for _, key := range annotations {
 		delete(n.Annotations, key)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/hack/fleettest"
 )
@@ -50,7 +50,7 @@ func TestNotInService_ANodeOfWindowsIsDone(t *testing.T) {
 	node := fleettest.Node("n1", "w", func(n *corev1.Node) {
 		n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]
 	})
-	if remaining := notInService(&node, new(plan.NodeOf(&node))); remaining != "" {
+	if remaining := notInService(&node, new(record.Of(&node))); remaining != "" {
 		t.Errorf("it is %s", remaining)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func requestCommand(s *Session) *cobra.Command {
@@ -56,7 +57,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
 			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) {
-				if plan.NodeOf(n).Windows {
+				if record.Of(n).Windows {
 					return "", errors.New("the node runs Windows, on which agents cannot run, so the operator ignores it")
 				}
 				if why, ok := v1alpha1.RequestIn(n.Annotations); ok {
@@ -112,7 +113,7 @@ func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, r
 	}
 	governor := plan.NewGovernor(policies)
 	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
-		name := governor.Govern(new(plan.NodeOf(n))).Policy
+		name := governor.Govern(new(record.Of(n))).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 		switch why, ok := v1alpha1.RequestIn(n.Annotations); {
 		case i < 0:

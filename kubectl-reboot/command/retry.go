@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func retryCommand(s *Session) *cobra.Command {
@@ -43,13 +44,13 @@ func retryNodes(ctx context.Context, w *writeOptions, arguments []string) error 
 	}
 	governor := plan.NewGovernor(policies)
 	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
-		view := plan.NodeOf(n)
+		view := record.Of(n)
 		name := governor.Govern(&view).Policy
 		for i := range policies {
 			if policies[i].Name != name {
 				continue
 			}
-			until, attempt := plan.BackOff(&policies[i], &view, w.session.Clock.Now())
+			until, attempt := record.BackOff(&policies[i], &view, w.session.Clock.Now())
 			if until.IsZero() {
 				break
 			}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -61,11 +61,11 @@ func (w *waitOptions) check(format string) error {
 }
 
 // notDisrupted is for commands that start no reboots. A node is done if it is not disrupted.
-func notDisrupted(*corev1.Node, *plan.Node) string { return "" }
+func notDisrupted(*corev1.Node, *record.Node) string { return "" }
 
 // notInService is for commands after which nodes reboot. A node is done if it needs no reboot, is
 // Ready, and is not cordoned.
-func notInService(object *corev1.Node, n *plan.Node) string {
+func notInService(object *corev1.Node, n *record.Node) string {
 	_, requested := v1alpha1.RebootRequested(object)
 	switch {
 	case requested:

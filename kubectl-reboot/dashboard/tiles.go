@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -123,7 +124,7 @@ func tiles(p status.Policy, why map[string]string) []Tile {
 }
 
 // atRest returns the tile of a node without a decision.
-func atRest(p status.Policy, n *plan.Node) Tile {
+func atRest(p status.Policy, n *record.Node) Tile {
 	switch {
 	case n.NeedsReboot():
 		return Tile{State: Waiting, Message: explanation.LastGrantRemains}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -175,7 +176,7 @@ func (c Cluster) withoutAgent() []string {
 // wantsAgent reports whether a node should have an agent: a policy selects it, or the DaemonSet
 // does not exclude it. A nodeSelector lists the supported operating systems. The manager writes an
 // affinity if it brings agents to selected nodes only.
-func (c Cluster) wantsAgent(n *plan.Node) bool {
+func (c Cluster) wantsAgent(n *record.Node) bool {
 	agent := c.Agent()
 	switch {
 	case n.Windows:

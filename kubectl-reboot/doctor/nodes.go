@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -17,7 +18,7 @@ import (
 // node needs a reboot, the program is in the agent's report, and otherwise in the message of
 // RebootRequired.
 func coordinators(c Cluster, f *findings) {
-	c.eachMessage(f, func(node *corev1.Node, _ *plan.Node) (message, command string) {
+	c.eachMessage(f, func(node *corev1.Node, _ *record.Node) (message, command string) {
 		report, err := protocol.ParseAgentReport(node.Annotations)
 		if err == nil {
 			for _, o := range report.BlockedBy {
@@ -36,7 +37,7 @@ func coordinators(c Cluster, f *findings) {
 
 // engines finds nodes whose need for a reboot is unknown.
 func engines(c Cluster, f *findings) {
-	c.eachMessage(f, func(node *corev1.Node, n *plan.Node) (message, command string) {
+	c.eachMessage(f, func(node *corev1.Node, n *record.Node) (message, command string) {
 		switch {
 		case !n.Ready, !c.wantsAgent(n):
 			return "", "" // its agent is down with it, or it has none
@@ -61,7 +62,7 @@ func (c Cluster) agentLogs() string {
 
 // eachMessage adds one problem for each message, with all nodes that have it and the command of the
 // first of them. Nodes with an empty message have no problem.
-func (c Cluster) eachMessage(f *findings, about func(*corev1.Node, *plan.Node) (message, command string)) {
+func (c Cluster) eachMessage(f *findings, about func(*corev1.Node, *record.Node) (message, command string)) {
 	var messages []string
 	commands, nodes := map[string]string{}, map[string][]string{}
 	for _, n := range c.Fleet.Views() {

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -53,7 +54,7 @@ func policies(c Cluster, f *findings) {
 }
 
 // emptyRings finds rings without nodes. Later rings do not wait for them.
-func emptyRings(policy *v1alpha1.RebootPolicy, governed []*plan.Node, f *findings) {
+func emptyRings(policy *v1alpha1.RebootPolicy, governed []*record.Node, f *findings) {
 	rings, err := plan.RingsOf(policy)
 	if err != nil {
 		return // the policy is Invalid
@@ -90,7 +91,7 @@ func level(n status.Notice) Level {
 
 // conflicts finds nodes that several policies with the highest priority select.
 func conflicts(c Cluster, f *findings) {
-	c.eachMessage(f, func(_ *corev1.Node, n *plan.Node) (message, command string) {
+	c.eachMessage(f, func(_ *corev1.Node, n *record.Node) (message, command string) {
 		rivals := c.Fleet.Governor.Govern(n).Rivals
 		if len(rivals) == 0 {
 			return "", ""

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
@@ -114,7 +115,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 		Need: needOf(object), Policy: policyOf(policy, f.Governor.Selecting(node)), Checks: checksOf(answer.Checks),
 	}
 	if policy != nil {
-		e.Deadline = plan.DueAt(policy, node)
+		e.Deadline = record.DueAt(policy, node)
 	}
 	if answer.Reboot != nil {
 		reboot := f.RebootOf(*answer.Reboot)
@@ -159,7 +160,7 @@ const LastGrantRemains = "the manager has not released its last grant yet"
 
 // correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
 // for a slot.
-func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *plan.Node) {
+func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *record.Node) {
 	switch {
 	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
 		e.Advice = Advice{"start the manager: nothing happens without one", status.LookAtManager}
@@ -186,7 +187,7 @@ func freePriority(policies []v1alpha1.RebootPolicy) int64 {
 	return highest + 1
 }
 
-func verdict(answer plan.Explanation, n *plan.Node) Verdict {
+func verdict(answer plan.Explanation, n *record.Node) Verdict {
 	switch {
 	case answer.Reboot != nil:
 		return InProgress
@@ -244,7 +245,7 @@ func checksOf(outcomes []plan.Outcome) []Check {
 
 // differs returns what the manager wrote if that is not what its planner says now, unless an update
 // is due anyway.
-func differs(answer plan.Explanation, n *plan.Node) *Condition {
+func differs(answer plan.Explanation, n *record.Node) *Condition {
 	shown, want := Condition{}, answer.Decision
 	if c := n.Permitted; c != nil {
 		shown = Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}

@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // Moment is an event in the past or future of the node.
@@ -19,7 +20,7 @@ type Moment struct {
 
 // timeline returns the events of the node's record in order. Those after the time of the
 // explanation are expected.
-func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *plan.Node, reboot *plan.Reboot) []Moment {
+func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *record.Node, reboot *plan.Reboot) []Moment {
 	var moments []Moment
 	add := func(t time.Time, format string, args ...any) {
 		if !t.IsZero() {
@@ -47,7 +48,7 @@ func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *plan.Node, reboo
 
 type addMoment func(t time.Time, format string, args ...any)
 
-func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
+func addGrant(add addMoment, n *record.Node, reboot *plan.Reboot) {
 	g := n.Grant
 	if reboot != nil && (g == nil || g.Seq != reboot.Entry.Seq) {
 		add(reboot.Entry.At.Time, "chosen, number %d in the ledger", reboot.Entry.Seq)
@@ -66,7 +67,7 @@ func addGrant(add addMoment, n *plan.Node, reboot *plan.Reboot) {
 }
 
 // addEnd adds the end of the reported reboot if a later grant has replaced its grant.
-func addEnd(add addMoment, policy *v1alpha1.RebootPolicy, n *plan.Node) {
+func addEnd(add addMoment, policy *v1alpha1.RebootPolicy, n *record.Node) {
 	if policy == nil || n.Grant == nil || n.Grant.Seq == n.Progress.Seq {
 		return
 	}
@@ -77,7 +78,7 @@ func addEnd(add addMoment, policy *v1alpha1.RebootPolicy, n *plan.Node) {
 	}
 }
 
-func addProgress(add addMoment, n *plan.Node, granted bool) {
+func addProgress(add addMoment, n *record.Node, granted bool) {
 	p := n.Progress
 	if p.DrainStartedAt != nil && p.Phase != protocol.PhaseDraining {
 		add(p.DrainStartedAt.Time, "drain began")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -28,7 +29,7 @@ type Fleet struct {
 	Manager Manager
 
 	nodes []corev1.Node
-	views []*plan.Node
+	views []*record.Node
 }
 
 // New returns a fleet of policies and nodes.
@@ -65,8 +66,8 @@ func (f Fleet) Policy(name string) *v1alpha1.RebootPolicy {
 }
 
 // Node returns the named node as the API server and as the planner sees it, or nil.
-func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
-	i, found := slices.BinarySearchFunc(f.views, name, func(n *plan.Node, name string) int { return cmp.Compare(n.Name, name) })
+func (f Fleet) Node(name string) (*corev1.Node, *record.Node) {
+	i, found := slices.BinarySearchFunc(f.views, name, func(n *record.Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !found {
 		return nil, nil
 	}
@@ -74,7 +75,7 @@ func (f Fleet) Node(name string) (*corev1.Node, *plan.Node) {
 }
 
 // Views returns all nodes as the planner sees them, sorted by name.
-func (f Fleet) Views() []*plan.Node { return f.views }
+func (f Fleet) Views() []*record.Node { return f.views }
 
 // Plan returns the decisions for a policy.
 func (f Fleet) Plan(policy *v1alpha1.RebootPolicy) plan.Plan { return plan.Of(f.Snapshot(policy)) }
@@ -86,8 +87,8 @@ func (f Fleet) Snapshot(policy *v1alpha1.RebootPolicy) plan.Snapshot {
 }
 
 // Governed returns the nodes that a policy governs, sorted by name.
-func (f Fleet) Governed(policy string) []*plan.Node {
-	var governed []*plan.Node
+func (f Fleet) Governed(policy string) []*record.Node {
+	var governed []*record.Node
 	for _, n := range f.views {
 		if f.Governor.Govern(n).Policy == policy {
 			governed = append(governed, n)
@@ -128,7 +129,7 @@ func AgentMissing(agents *v1alpha1.AgentsStatus, node string) bool {
 	return agents != nil && agents.Missing > 0 && (agents.Ready == 0 || slices.Contains(agents.Nodes, node))
 }
 
-func silent(nodes []*plan.Node) (n int) {
+func silent(nodes []*record.Node) (n int) {
 	for _, node := range nodes {
 		if !node.Reports() && !node.Windows {
 			n++

@@ -13,7 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -80,7 +80,7 @@ func Of(f fleet.Fleet, wanted func(policy string, labels map[string]string) bool
 
 // rowOf returns the parts of a row that come from the node and its policy. policy is nil if no
 // policy governs the node.
-func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
+func rowOf(f fleet.Fleet, n *record.Node, policy *v1alpha1.RebootPolicy) Row {
 	node, _ := f.Node(n.Name)
 	r := Row{Node: n.Name, OS: node.Status.NodeInfo.OSImage, Kernel: node.Status.NodeInfo.KernelVersion, BootedAt: v1alpha1.BootedAt(n.Annotations)}
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished {
@@ -94,7 +94,7 @@ func rowOf(f fleet.Fleet, n *plan.Node, policy *v1alpha1.RebootPolicy) Row {
 		r.Reason = cmp.Or(n.RequiredReason, v1alpha1.ReasonAgentsMissing)
 	}
 	if policy != nil {
-		r.Policy, r.DeadlineAt = policy.Name, plan.DueAt(policy, n)
+		r.Policy, r.DeadlineAt = policy.Name, record.DueAt(policy, n)
 		if fleet.AgentMissing(policy.Status.Agents, n.Name) {
 			r.Reason = v1alpha1.ReasonAgentsMissing
 		}

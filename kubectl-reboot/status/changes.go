@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -77,7 +77,7 @@ func (p Policy) ended(node string) string {
 		return "waits again: " + string(p.Waiting[i].Reason)
 	case slices.Contains(p.Due, node):
 		return "waits again"
-	case !slices.ContainsFunc(p.Governed, func(n *plan.Node) bool { return n.Name == node }):
+	case !slices.ContainsFunc(p.Governed, func(n *record.Node) bool { return n.Name == node }):
 		return "left the policy"
 	}
 	return "back in service"
@@ -144,7 +144,7 @@ type Progress struct {
 
 // Left says what is missing on a node that no granted reboot disrupts, or returns "" if the node is
 // done.
-type Left func(object *corev1.Node, n *plan.Node) string
+type Left func(object *corev1.Node, n *record.Node) string
 
 // ProgressOf returns the progress of the given nodes.
 func ProgressOf(f fleet.Fleet, nodes map[string]bool, remaining Left) Progress {

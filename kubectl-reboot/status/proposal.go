@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -24,7 +24,7 @@ func proposal(f fleet.Fleet) string {
 	name, selector, nodes := "nodes", "", len(f.Views())
 	if workers > 0 && workers < nodes {
 		name, nodes = "workers", workers
-		selector = "  nodeSelector:\n    matchExpressions: [{key: " + plan.ControlPlaneLabels[0] + ", operator: DoesNotExist}]\n"
+		selector = "  nodeSelector:\n    matchExpressions: [{key: " + record.ControlPlaneLabels[0] + ", operator: DoesNotExist}]\n"
 	}
 	most := "1"
 	if nodes >= manyNodes {

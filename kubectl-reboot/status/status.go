@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
@@ -63,8 +64,8 @@ type Policy struct {
 	Versions []v1alpha1.SystemVersions `json:"versions,omitempty"`
 
 	// Plan has the decisions for the policy. Governed lists its nodes, sorted by name.
-	Plan     plan.Plan    `json:"-"`
-	Governed []*plan.Node `json:"-"`
+	Plan     plan.Plan      `json:"-"`
+	Governed []*record.Node `json:"-"`
 }
 
 // Nodes counts the nodes of a policy.

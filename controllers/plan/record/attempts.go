@@ -1,4 +1,4 @@
-package plan
+package record
 
 import (
 	"fmt"
@@ -11,25 +11,25 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// attempts evaluates past attempts to reboot nodes under one policy.
-type attempts struct {
-	policy   *v1alpha1.RebootPolicy
-	now      time.Time
-	interval time.Duration
+// Attempts evaluates past attempts to reboot nodes under one policy.
+type Attempts struct {
+	Policy   *v1alpha1.RebootPolicy
+	Now      time.Time
+	Interval time.Duration
 }
 
-// ended returns when the last attempt of a node ended, as the earliest and the latest possible
+// Ended returns when the last attempt of a node ended, as the earliest and the latest possible
 // time. The node's own clock says when, unless the manager's times rule that out. A failure in the
 // future would outlive every resume and hold the node back longer than others, and one before its
 // grant would not count at all. The bounds do not depend on the present time, so the answer stays
 // the same.
-func (a attempts) ended(n *Node) (earliest, latest time.Time) {
-	at, g, longest := n.Progress.At.Time, n.Grant, LongestDrain(a.policy)
+func (a Attempts) Ended(n *Node) (earliest, latest time.Time) {
+	at, g, longest := n.Progress.At.Time, n.Grant, LongestDrain(a.Policy)
 	past := a.last(n)
 	switch {
-	case past != nil && past.Seq == n.Progress.Seq && at.After(past.EndedAt.Time) && HasCome(past.EndedAt.Time, a.now):
+	case past != nil && past.Seq == n.Progress.Seq && at.After(past.EndedAt.Time) && HasCome(past.EndedAt.Time, a.Now):
 		return past.EndedAt.Time, past.EndedAt.Time
-	case g == nil && at.Sub(a.now) > clockOff:
+	case g == nil && at.Sub(a.Now) > clockOff:
 		return time.Time{}, time.Time{}
 	case g != nil && g.Seq > n.Progress.Seq && at.Sub(g.At.Time) > clockOff: // the attempt ended before the next grant
 		return time.Time{}, g.At.Time
@@ -66,52 +66,52 @@ const (
 // take a slot again and again.
 const HookBackOff = 15 * time.Minute
 
-// rested returns when the interval after the node's last reboot ends. It returns zero if the node
+// Rested returns when the interval after the node's last reboot ends. It returns zero if the node
 // was not rebooted, or an administrator's annotation requests another reboot or ends the interval.
-func (a attempts) rested(n *Node) time.Time {
+func (a Attempts) Rested(n *Node) time.Time {
 	_, requested := v1alpha1.RequestIn(n.Annotations)
 	if g := n.Grant; g != nil && g.State == protocol.GrantFinished && !requested && !a.retriedNow(n) {
-		return g.At.Add(a.interval)
+		return g.At.Add(a.Interval)
 	}
 	return time.Time{}
 }
 
-// backOff returns until when a node is held back, and why, or zero if it is not.
-func (a attempts) backOff(n *Node) (until time.Time, why string) {
+// BackOff returns until when a node is held back, and why, or zero if it is not.
+func (a Attempts) BackOff(n *Node) (until time.Time, why string) {
 	if a.retriedNow(n) {
 		return time.Time{}, ""
 	}
-	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn && HasCome(past.EndedAt.Time, a.now) {
-		return past.EndedAt.Add(refusedBackOff), lastFailed(past.Reason, past.Message)
+	if past := a.last(n); past != nil && past.Result == v1alpha1.RebootWithdrawn && HasCome(past.EndedAt.Time, a.Now) {
+		return past.EndedAt.Add(refusedBackOff), LastFailed(past.Reason, past.Message)
 	}
-	if n.silent() {
+	if n.Silent() {
 		return n.Grant.At.Add(silentBackOff), "the agent did not act on the last grant"
 	}
-	if n.hookRefused() {
-		return n.Grant.At.Add(HookBackOff), lastFailed(n.Grant.Reason, n.Grant.Message)
+	if n.HookRefused() {
+		return n.Grant.At.Add(HookBackOff), LastFailed(n.Grant.Reason, n.Grant.Message)
 	}
-	if p := n.Progress; n.failed() && !n.failedTry() {
-		return a.retriedFrom(n), lastFailed(p.Reason, p.Message)
+	if p := n.Progress; n.HasFailed() && !n.FailedTry() {
+		return a.retriedFrom(n), LastFailed(p.Reason, p.Message)
 	}
 	return time.Time{}, ""
 }
 
-// triesFrom returns when the next try of a node with a closed budget is due. Zero means at once.
-func (a attempts) triesFrom(n *Node) time.Time {
-	if !n.failedTry() || a.retriedNow(n) {
+// TriesFrom returns when the next try of a node with a closed budget is due. Zero means at once.
+func (a Attempts) TriesFrom(n *Node) time.Time {
+	if !n.FailedTry() || a.retriedNow(n) {
 		return time.Time{}
 	}
 	return a.retriedFrom(n)
 }
 
 // retriedFrom returns when the back-off after the node's failed attempt ends.
-func (a attempts) retriedFrom(n *Node) time.Time {
-	_, ended := a.ended(n)
+func (a Attempts) retriedFrom(n *Node) time.Time {
+	_, ended := a.Ended(n)
 	return ended.Add(timing.Backoff(int(n.Progress.Failures), firstBackOff, lastBackOff))
 }
 
 // lastNumber returns the number of the last attempt to reboot a node, or 0 if there was none.
-func (a attempts) lastNumber(n *Node) int64 {
+func (a Attempts) lastNumber(n *Node) int64 {
 	number := n.Seen()
 	if past := a.last(n); past != nil {
 		number = max(number, past.Seq)
@@ -121,38 +121,38 @@ func (a attempts) lastNumber(n *Node) int64 {
 
 // retriedNow reports whether an administrator has ended the back-off after the last attempt. The
 // next attempt has another number, so nothing has to remember that this one was retried.
-func (a attempts) retriedNow(n *Node) bool {
+func (a Attempts) retriedNow(n *Node) bool {
 	number := a.lastNumber(n)
 	return number > 0 && n.Annotations[v1alpha1.AnnotationRetry] == strconv.FormatInt(number, 10)
 }
 
-// retryHint is the end of a sentence about a back-off: the command that ends it.
-func (a attempts) retryHint(n *Node) string {
+// RetryHint is the end of a sentence about a back-off: the command that ends it.
+func (a Attempts) RetryHint(n *Node) string {
 	return fmt.Sprintf("; to retry now: kubectl annotate node %s %s=%d --overwrite", n.Name, v1alpha1.AnnotationRetry, a.lastNumber(n))
 }
 
 // BackOff returns until when a node is held back after its last attempt, and the number of that
 // attempt, which AnnotationRetry takes. The time is zero if the node is not held back, or holds a grant.
 func BackOff(policy *v1alpha1.RebootPolicy, n *Node, now time.Time) (until time.Time, attempt int64) {
-	a := attempts{policy: policy, now: now, interval: DefaultRebootInterval}
-	return a.retryAt(n), a.lastNumber(n)
+	a := Attempts{Policy: policy, Now: now, Interval: DefaultRebootInterval}
+	return a.RetryAt(n), a.lastNumber(n)
 }
 
-// retryAt returns when the next attempt of a node may begin, or zero if it may begin now or one is
+// RetryAt returns when the next attempt of a node may begin, or zero if it may begin now or one is
 // under way.
-func (a attempts) retryAt(n *Node) time.Time {
-	until, _ := a.backOff(n)
-	if until = timing.Latest(until, a.triesFrom(n), a.rested(n)); !a.now.Before(until) || n.Outstanding() {
+func (a Attempts) RetryAt(n *Node) time.Time {
+	until, _ := a.BackOff(n)
+	if until = timing.Latest(until, a.TriesFrom(n), a.Rested(n)); !a.Now.Before(until) || n.Outstanding() {
 		return time.Time{}
 	}
 	return until
 }
 
-// unused reports whether the node's last grant ended without a reboot: its agent or a before-hook
+// Unused reports whether the node's last grant ended without a reboot: its agent or a before-hook
 // did not answer, a hook refused, its host rebooted by itself, or the Node refused all writes. Such
 // a node is tried again at once or after a fixed time, no matter how often that failed.
-func (a attempts) unused(n *Node) bool {
-	if n.silent() || n.hookRefused() || n.crashed() {
+func (a Attempts) Unused(n *Node) bool {
+	if n.Silent() || n.HookRefused() || n.crashed() {
 		return true
 	}
 	past := a.last(n)
@@ -160,8 +160,8 @@ func (a attempts) unused(n *Node) bool {
 }
 
 // last returns the history's newest entry for the node, or nil.
-func (a attempts) last(n *Node) *v1alpha1.PastReboot {
-	history := a.policy.Status.History
+func (a Attempts) last(n *Node) *v1alpha1.PastReboot {
+	history := a.Policy.Status.History
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Node == n.Name && history[i].Result != v1alpha1.RebootUnexpected {
 			return &history[i]
@@ -170,7 +170,7 @@ func (a attempts) last(n *Node) *v1alpha1.PastReboot {
 	return nil
 }
 
-func lastFailed(reason v1alpha1.Reason, message string) string {
+func LastFailed(reason v1alpha1.Reason, message string) string {
 	failed := "the last attempt failed (" + string(reason) + ")"
 	if message == "" {
 		return failed

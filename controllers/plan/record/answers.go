@@ -1,4 +1,4 @@
-package plan
+package record
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 // maxAnswer limits, in bytes, a hook's answer in a condition's message.
 const maxAnswer = 128
 
-// answers returns the hooks that have not approved. It reports invalid values, because nothing else
+// Answers returns the hooks that have not approved. It reports invalid values, because nothing else
 // tells the user why they do not count.
-func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
+func Answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (waiting, refused []string) {
 	for _, key := range keys {
 		switch value, there := annotations[string(key)]; {
-		case value == yes:
+		case value == Yes:
 		case isNo(value):
 			refused = append(refused, string(key)+": "+message.Shorten(maxAnswer, value))
 		case there:
@@ -28,11 +28,11 @@ func answers(annotations map[string]string, keys []v1alpha1.AnnotationKey) (wait
 	return waiting, refused
 }
 
-// yes is the answer that approves.
-const yes = "true"
+// Yes is the answer that approves.
+const Yes = "true"
 
 func isNo(value string) bool { return value == "false" || strings.HasPrefix(value, "failed") }
 
 // IsAnswer reports whether an annotation's value may be the answer of a hook. Users choose the
 // keys.
-func IsAnswer(value string) bool { return value == yes || isNo(value) }
+func IsAnswer(value string) bool { return value == Yes || isNo(value) }

@@ -1,4 +1,9 @@
-package plan
+// Package record reads and judges a single Node: its record, its clock and its numbers.
+//
+// It is the one door for what others write. What cannot be right is refused or limited here, against
+// what no node can write: the ledgers and the manager's own clock. Who uses a Node, its Times or its
+// Attempts does not check again.
+package record
 
 import (
 	"cmp"
@@ -20,8 +25,8 @@ var ControlPlaneLabels = []string{
 	"node-role.kubernetes.io/etcd", "node-role.kubernetes.io/controlplane",
 }
 
-// maxMessage limits, in bytes, a message from a record.
-const maxMessage = 512
+// MaxMessage limits, in bytes, a message from a record.
+const MaxMessage = 512
 
 // Node holds what decisions read of a Node.
 type Node struct {
@@ -101,13 +106,13 @@ type Node struct {
 	// reportedBack is the time of the agent's first report after the last granted reboot. It is
 	// zero if the agent has not reported, or if another maintenance has begun since.
 	reportedBack time.Time
-	// incredible is true if the record has a number that no policy has given, or a time in the
+	// Incredible is true if the record has a number that no policy has given, or a time in the
 	// future.
-	incredible bool
+	Incredible bool
 }
 
-// NodeOf reads a Node. It cannot fail: an unreadable record permits nothing.
-func NodeOf(node *corev1.Node) Node {
+// Of reads a Node. It cannot fail: an unreadable record permits nothing.
+func Of(node *corev1.Node) Node {
 	n := Node{
 		Name:   node.Name,
 		Record: protocol.RecordOf(node),
@@ -185,10 +190,10 @@ func validReason(reason string) v1alpha1.Reason {
 
 func (n *Node) readRecord(annotations map[string]string) {
 	if err := cmp.Or(n.ProgressErr, n.GrantErr); err != nil {
-		n.Unreadable = message.Shorten(maxMessage, err.Error())
+		n.Unreadable = message.Shorten(MaxMessage, err.Error())
 	}
 	if n.Progress != nil {
-		n.Progress.Message = message.Shorten(maxMessage, n.Progress.Message)
+		n.Progress.Message = message.Shorten(MaxMessage, n.Progress.Message)
 	}
 	if engines, err := protocol.ParseEngines(annotations); err == nil && engines != nil {
 		if n.Unexpected = engines.Unexpected; engines.BootID != n.BootID {
@@ -203,7 +208,7 @@ func (n *Node) readRecord(annotations map[string]string) {
 		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}}
 	}
 	for i := range n.BlockedBy {
-		n.BlockedBy[i].Message = message.Shorten(maxMessage, n.BlockedBy[i].Message)
+		n.BlockedBy[i].Message = message.Shorten(MaxMessage, n.BlockedBy[i].Message)
 	}
 }
 

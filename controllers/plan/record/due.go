@@ -1,4 +1,4 @@
-package plan
+package record
 
 import (
 	"time"
@@ -19,11 +19,11 @@ func DueAt(policy *v1alpha1.RebootPolicy, n *Node) time.Time {
 	return began.Add(policy.Spec.Deadline.Duration)
 }
 
-// reached reports whether a time is known and has come.
-func reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
+// Reached reports whether a time is known and has come.
+func Reached(due, now time.Time) bool { return !due.IsZero() && !now.Before(due) }
 
-// atOnce is earlier than the time of any plan.
-var atOnce = time.Unix(0, 0)
+// AtOnce is earlier than the time of any plan.
+var AtOnce = time.Unix(0, 0)
 
 // IgnoredFrom returns the time from which the node ignores windows or blackouts, as far as
 // spec.urgent allows it: at once for an urgent request, or at its deadline. It returns zero if they
@@ -32,7 +32,7 @@ func IgnoredFrom(policy *v1alpha1.RebootPolicy, n *Node, hours v1alpha1.UrgentIg
 	urgent := policy.Spec.UrgentOrDefault()
 	switch {
 	case n.Urgent && urgent.Requested.Ignores(hours):
-		return atOnce
+		return AtOnce
 	case urgent.Overdue.Ignores(hours):
 		return DueAt(policy, n)
 	}

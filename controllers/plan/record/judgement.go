@@ -1,4 +1,4 @@
-package plan
+package record
 
 import (
 	"time"
@@ -27,9 +27,9 @@ func (n *Node) rebootedAt() time.Time {
 	return n.reportedBack
 }
 
-// served reports whether the node has been rebooted since it began to need a reboot. Some needs
+// Served reports whether the node has been rebooted since it began to need a reboot. Some needs
 // survive a reboot: a sentinel file that stays, for example.
-func (n *Node) served() bool {
+func (n *Node) Served() bool {
 	at := n.rebootedAt()
 	return !at.IsZero() && !at.Before(n.RequiredSince)
 }
@@ -37,15 +37,15 @@ func (n *Node) served() bool {
 // WaitsSince returns the time since which the node has waited for a reboot: since it needs one, or
 // since its last reboot did not end the need.
 func (n *Node) WaitsSince() time.Time {
-	if n.served() {
+	if n.Served() {
 		return n.rebootedAt()
 	}
 	return n.RequiredSince
 }
 
-// needSince returns WaitsSince for the ledger, or zero if it is unknown or comes from a clock that
+// NeedSince returns WaitsSince for the ledger, or zero if it is unknown or comes from a clock that
 // was never set.
-func (n *Node) needSince() metav1.Time {
+func (n *Node) NeedSince() metav1.Time {
 	since := n.WaitsSince()
 	if since.UTC().Year() < v1alpha1.FirstYear {
 		return metav1.Time{}
@@ -57,31 +57,31 @@ func (n *Node) needSince() metav1.Time {
 // maxUnavailable even without a reboot.
 func (n *Node) Unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
 
-// atRest reports whether a node without a grant needs no action or write, now or later: it is in
+// AtRest reports whether a node without a grant needs no action or write, now or later: it is in
 // service, needs no reboot, and shows no trace of one except its maximum uptime. Most nodes are at
 // rest most of the time.
-func (n *Node) atRest(maxUptime string) bool {
-	if n.NeedsReboot() || n.Unavailable() || n.showsAnswer() {
+func (n *Node) AtRest(maxUptime string) bool {
+	if n.NeedsReboot() || n.Unavailable() || n.ShowsAnswer() {
 		return false
 	}
-	_, differs := n.markers("", maxUptime, false)
+	_, differs := n.Markers("", maxUptime, false)
 	return !differs
 }
 
-// showsAnswer reports whether the node still shows what the manager writes on nodes that need a
+// ShowsAnswer reports whether the node still shows what the manager writes on nodes that need a
 // reboot.
-func (n *Node) showsAnswer() bool {
+func (n *Node) ShowsAnswer() bool {
 	return n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != ""
 }
 
-// failed reports whether the last attempt in this boot failed.
-func (n *Node) failed() bool {
+// HasFailed reports whether the last attempt in this boot failed.
+func (n *Node) HasFailed() bool {
 	p := n.Progress
 	return p != nil && p.Phase == protocol.PhaseAborted && p.Failures > 0 && p.BootID == n.BootID
 }
 
-// failedTry reports whether the last attempt in this boot failed and was a try of a closed budget.
-func (n *Node) failedTry() bool { return n.failed() && n.Progress.FailedTry() }
+// FailedTry reports whether the last attempt in this boot failed and was a try of a closed budget.
+func (n *Node) FailedTry() bool { return n.HasFailed() && n.Progress.FailedTry() }
 
 // Failing reports whether the record shows an attempt that was given up or cancelled. Such a node
 // backs off, and may count as a failure of the policy.
@@ -113,15 +113,15 @@ func (n *Node) ReportedLost() bool {
 	return false
 }
 
-// hookRefused reports whether a before-hook ended the last grant.
-func (n *Node) hookRefused() bool {
+// HookRefused reports whether a before-hook ended the last grant.
+func (n *Node) HookRefused() bool {
 	g := n.Grant
 	return g != nil && g.State == protocol.GrantCancelled && g.BootID == n.BootID &&
 		(g.Reason == v1alpha1.ReasonHookFailed || g.Reason == v1alpha1.ReasonHookTimedOut)
 }
 
-// silent reports whether the last grant was cancelled because the agent did not act on it.
-func (n *Node) silent() bool {
+// Silent reports whether the last grant was cancelled because the agent did not act on it.
+func (n *Node) Silent() bool {
 	g := n.Grant
 	return g != nil && g.State == protocol.GrantCancelled && g.Reason == v1alpha1.ReasonAgentSilent
 }
@@ -133,9 +133,9 @@ func (n *Node) crashed() bool {
 	return g != nil && g.State != protocol.GrantFinished && g.BootID != n.BootID && n.RequiredSince.Before(g.At.Time)
 }
 
-// downSince returns the time since which the node has been unavailable without a reboot, or zero if
+// DownSince returns the time since which the node has been unavailable without a reboot, or zero if
 // unknown. For a cordoned node it is the time that the node controller noted in its taint.
-func (n *Node) downSince() time.Time {
+func (n *Node) DownSince() time.Time {
 	switch {
 	case n.Deleting:
 		return time.Time{}

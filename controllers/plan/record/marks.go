@@ -1,4 +1,4 @@
-package plan
+package record
 
 import (
 	"slices"
@@ -26,9 +26,9 @@ type Markers struct {
 	RemoveHooks bool
 }
 
-// markers returns the wanted markers of a node whose grant is over or missing, and whether the node
+// Markers returns the wanted markers of a node whose grant is over or missing, and whether the node
 // shows others. With keepsAnnotations the autoscaler annotations of the grant stay for now.
-func (n *Node) markers(pending corev1.TaintEffect, maxUptime string, keepsAnnotations bool) (m Markers, differs bool) {
+func (n *Node) Markers(pending corev1.TaintEffect, maxUptime string, keepsAnnotations bool) (m Markers, differs bool) {
 	m = Markers{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
 	if g := n.Grant; g != nil {
 		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !keepsAnnotations, g.Excluded

@@ -1,4 +1,4 @@
-package plan_test
+package record_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func upForAtMost(most time.Duration) *v1alpha1.RebootPolicySpec {
@@ -24,7 +24,7 @@ func TestMaxUptime_SpreadsAFleet(t *testing.T) {
 	spec := upForAtMost(most)
 	counts := make([]int, parts)
 	for i := range nodes {
-		uptime := plan.MaxUptime(spec, fmt.Sprintf("node-%d", i))
+		uptime := record.MaxUptime(spec, fmt.Sprintf("node-%d", i))
 		if uptime <= most-most/10 || uptime > most {
 			t.Fatalf("node-%d is due after %s of %s", i, uptime, most)
 		}
@@ -33,7 +33,7 @@ func TestMaxUptime_SpreadsAFleet(t *testing.T) {
 	if slices.Min(counts) < nodes/parts/2 || slices.Max(counts) > nodes/parts*2 {
 		t.Errorf("of %d nodes, %v become due in each tenth of the last tenth", nodes, counts)
 	}
-	if again := plan.MaxUptime(spec, "node-1"); again != plan.MaxUptime(spec, "node-1") || again != plan.MaxUptime(upForAtMost(most), "node-1") {
+	if again := record.MaxUptime(spec, "node-1"); again != record.MaxUptime(spec, "node-1") || again != record.MaxUptime(upForAtMost(most), "node-1") {
 		t.Error("a node becomes due at another time each time")
 	}
 }
@@ -46,7 +46,7 @@ func TestMaxUptime_IsForeverWhereNothingCanBeMeant(t *testing.T) {
 		"below zero":      upForAtMost(-time.Hour),
 		"less than a day": upForAtMost(24*time.Hour - 1),
 	} {
-		if got := plan.MaxUptime(spec, "n1"); got != 0 {
+		if got := record.MaxUptime(spec, "n1"); got != 0 {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -56,7 +56,7 @@ func TestMaxUptime_IsForeverWhereNothingCanBeMeant(t *testing.T) {
 // manager writes.
 func TestMaxUptime_IsAcceptedByTheAgent(t *testing.T) {
 	for i := range 1000 {
-		want := plan.MaxUptime(upForAtMost(24*time.Hour), fmt.Sprintf("node-%d", i))
+		want := record.MaxUptime(upForAtMost(24*time.Hour), fmt.Sprintf("node-%d", i))
 		if got := protocol.ParseMaxUptime(map[string]string{v1alpha1.AnnotationMaxUptime: want.String()}); got != want {
 			t.Fatalf("node-%d may be up for %s, and the agent reads %s", i, want, got)
 		}

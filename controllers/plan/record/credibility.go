@@ -1,4 +1,4 @@
-package plan
+package record
 
 import (
 	"errors"
@@ -13,9 +13,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
-
-// Times and numbers on a Node are checked against what no node can write: the ledgers and the
-// manager's own clock.
 
 const (
 	// clockOff is the largest clock difference between a node and the manager, or between two
@@ -99,7 +96,7 @@ func LastReboot(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
 
 // Judge returns the node. If its record is not credible, it returns a copy whose record counts as
 // unreadable, and the time from which the record is credible, or zero if that never comes.
-func (n numbers) Judge(node *Node, now time.Time) (judged *Node, from time.Time) {
+func (n Numbers) Judge(node *Node, now time.Time) (judged *Node, from time.Time) {
 	why, from := n.incredible(node, now)
 	if why == "" {
 		return node, time.Time{}
@@ -110,7 +107,7 @@ func (n numbers) Judge(node *Node, now time.Time) (judged *Node, from time.Time)
 // incredible returns why the record of a node outside the ledger is ignored, and until when, or ""
 // if it is credible. An outstanding grant dated in the future is not ignored: its agent acts on it,
 // so a ledger has to hold it, which gives it a time.
-func (n numbers) incredible(node *Node, now time.Time) (why string, until time.Time) {
+func (n Numbers) incredible(node *Node, now time.Time) (why string, until time.Time) {
 	latest := now.Add(clockAhead)
 	switch g, p := node.Grant, node.Progress; {
 	case !n.credible(node.Seen()):
@@ -132,8 +129,8 @@ const (
 	lastNumber = 1 << 62
 )
 
-// numbers tells which grant numbers are credible.
-type numbers struct {
+// Numbers tells which grant numbers are credible.
+type Numbers struct {
 	// given is the highest number in all ledgers.
 	given int64
 	// far are the numbers on nodes that are far above given, sorted. A policy that was deleted and
@@ -141,9 +138,9 @@ type numbers struct {
 	far []int64
 }
 
-// numbersOf returns which numbers are credible, given the highest in all ledgers.
-func numbersOf(nodes []*Node, given int64) numbers {
-	n := numbers{given: given}
+// NumbersOf returns which numbers are credible, given the highest in all ledgers.
+func NumbersOf(nodes []*Node, given int64) Numbers {
+	n := Numbers{given: given}
 	for _, node := range nodes {
 		if seen := node.Seen(); seen-MostNumbers > n.given {
 			n.far = append(n.far, seen)
@@ -156,7 +153,7 @@ func numbersOf(nodes []*Node, given int64) numbers {
 // credible reports whether a policy may have given the number: it is not far above the ledgers'
 // numbers, or another node shows one near it, as the nodes of a former policy do. One node alone
 // cannot raise the numbers.
-func (n numbers) credible(number int64) bool {
+func (n Numbers) credible(number int64) bool {
 	switch {
 	case number <= n.given:
 		return true
@@ -172,9 +169,9 @@ func (n numbers) credible(number int64) bool {
 	return near(i-1) || near(i+1)
 }
 
-// credibleFrom returns the next time at which a timestamp from the node's clock is no longer too
+// CredibleFrom returns the next time at which a timestamp from the node's clock is no longer too
 // far ahead, or zero if none is.
-func (n *Node) credibleFrom(now time.Time) time.Time {
+func (n *Node) CredibleFrom(now time.Time) time.Time {
 	reported := [...]time.Time{n.ReadySince, n.MaintenanceSince, {}}
 	if n.Progress != nil {
 		reported[2] = n.Progress.At.Time
@@ -194,6 +191,6 @@ func (n *Node) disbelieved(why string) *Node {
 	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
 		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
 	other.Record = protocol.Record{ProgressErr: errors.New(why)}
-	other.incredible = true
+	other.Incredible = true
 	return &other
 }
