@@ -115,7 +115,7 @@ func TestReadyOnceListed(t *testing.T) {
 	})
 }
 
-// manager is the program that ships, as a user of its own, until the test ends.
+// manager is the program that ships. It runs as a separate user until the test ends.
 type manager struct {
 	*testing.T
 

@@ -35,13 +35,13 @@ var _ = Describe("What other operators left on the Node", func() {
 		return all
 	}
 
-	It("is no need, no permission and no obstacle, and stays as it is (behaviour 60)", func(ctx SpecContext) {
+	It("neither causes, permits nor blocks a reboot, and is left alone (behaviour 60)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.change(ctx, testenv.MarkByAncestors)
 		found := foreign(ctx, m)
 		Expect(len(found)).To(BeNumerically(">", 50))
 
-		By("reporting that the host is up to date")
+		By("the agent reports that the host is up to date")
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "a request")

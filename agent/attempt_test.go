@@ -55,7 +55,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("goes on regardless where the policy requires it (behaviour 38)", func(ctx SpecContext) {
+	It("reboots with the remaining pods if the policy says so (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
 		m.passes(ctx, v1alpha1.DefaultDrainTimeout) // only once, because logind is called again if the host does not go down
 		m.shows(ctx, phaseOf, Equal("1 Rebooting DrainTimedOut cordoned"))
@@ -66,7 +66,7 @@ var _ = Describe("An attempt", func() {
 		m.emits(ctx, string(v1alpha1.ReasonRebooting))
 	})
 
-	It("never continues after a failed drain, not even once its time is over (behaviour 40)", func(ctx SpecContext) {
+	It("never reboots after a failed drain, even once drain.timeout has passed (behaviour 40)", func(ctx SpecContext) {
 		m := newMachine(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}})
 		m.requests.forbid("/api/v1/pods", 1) // the one request is the check before the drain
 		m.start(ctx)
@@ -82,7 +82,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("ends when the manager cancels the grant, and is no failure", func(ctx SpecContext) {
+	It("ends when the manager cancels the grant, and does not count as a failure", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		m.grant(ctx, 1, protocol.GrantCancelled)
 		m.shows(ctx, phaseOf, Equal("1 Aborted Cancelled"))
@@ -127,7 +127,7 @@ var _ = Describe("An attempt", func() {
 		Expect(m.eventsOf(ctx)).NotTo(HaveKey(v1alpha1.EventCordoned))
 	})
 
-	It("undoes its own cordon though the API server has forgotten whose it is", func(ctx SpecContext) {
+	It("undoes its own cordon even if the API server has lost its field manager", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		Expect(cordonedBy(m.node(ctx))).To(ContainElement(v1alpha1.FieldOwnerAgent))
 		writers := 0
@@ -142,7 +142,7 @@ var _ = Describe("An attempt", func() {
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
-	It("stops with the agent within seconds, and evicts nothing any more (behaviour 58)", func(ctx SpecContext) {
+	It("stops with the agent within seconds, and evicts nothing afterwards (behaviour 58)", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		stopped := make(chan struct{})
 		go func() { m.kill(); close(stopped) }()
@@ -165,7 +165,7 @@ func cordonedBy(node *corev1.Node) (managers []string) {
 }
 
 var _ = Describe("An agent that is killed", func() {
-	It("while it drains, goes on draining, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
+	It("during a drain continues the drain, and never uncordons in between (behaviour 64)", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		begun := progressOf(m.node(ctx)).At
 		m.restart(ctx)
@@ -175,7 +175,7 @@ var _ = Describe("An agent that is killed", func() {
 		Eventually(m.Logind.Reboots).Should(Equal(1))
 	})
 
-	It("past the point of no return, asks logind (again) as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
+	It("past the point of no return calls logind again as long as the boot lasts (behaviours 47, 48, 63)", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -202,7 +202,7 @@ var _ = Describe("An agent that is killed", func() {
 		Expect(m.Logind.Reboots()).To(Equal(3))
 	})
 
-	It("past the point of no return, asks logind no more under a grant that was cancelled since, and gives the node back", func(ctx SpecContext) {
+	It("past the point of no return does not call logind under a cancelled grant, and puts the node back in service", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -221,7 +221,7 @@ var _ = Describe("An agent that is killed", func() {
 })
 
 var _ = Describe("The lead time of a drain", func() {
-	It("is waited for to its end, also by an agent that was killed meanwhile", func(ctx SpecContext) {
+	It("passes completely, even if the agent is killed during that time", func(ctx SpecContext) {
 		m := needing(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: time.Hour}}})
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)

@@ -132,7 +132,7 @@ var _ = Describe("A budget that is closed until its node is cordoned", func() {
 		})
 	})
 
-	It("stays closed, and KubeVirt moves the pod when its eviction is asked for", func(ctx SpecContext) {
+	It("stays closed, and KubeVirt moves the pod when it is evicted", func(ctx SpecContext) {
 		m, pod := closed(ctx, example("kubevirt"))
 		asked := make(chan struct{}, 100)
 		denies(ctx, pod, func() { asked <- struct{}{} })
@@ -142,7 +142,7 @@ var _ = Describe("A budget that is closed until its node is cordoned", func() {
 		})
 	})
 
-	It("stays closed: the node is given up after drain.timeout, which is no failure of the policy", func(ctx SpecContext) {
+	It("stays closed: the node is given up after drain.timeout, which does not count for maxFailures", func(ctx SpecContext) {
 		m, _ := closed(ctx, patient)
 		m.grantTry(ctx, 1)
 		m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
@@ -162,7 +162,7 @@ var _ = Describe("A budget that is closed until its node is cordoned", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("keeps its node from being cordoned by a grant that was given before the agent has reported it, and where the policy waits", func(ctx SpecContext) {
+	It("prevents the cordon if the grant was given before the agent reported the budget, or if the policy waits", func(ctx SpecContext) {
 		for _, spec := range []v1alpha1.RebootPolicySpec{patient, {Drain: &v1alpha1.Drain{ClosedBudgets: v1alpha1.ClosedBudgetsWait}}} {
 			m, _ := closed(ctx, spec)
 			if spec.Drain == nil {
@@ -177,7 +177,7 @@ var _ = Describe("A budget that is closed until its node is cordoned", func() {
 	})
 })
 
-var _ = It("A pod that came back to the drained node holds the reboot while its budget refuses, and is evicted right before it", func(ctx SpecContext) {
+var _ = It("A pod that came back to the drained node delays the reboot while its budget refuses, and is evicted right before it", func(ctx SpecContext) {
 	tolerant := func(m *machine, name string) *corev1.Pod {
 		return m.podWith(ctx, name, m.owner("ReplicaSet"), func(spec *corev1.PodSpec) {
 			spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}

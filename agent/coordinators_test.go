@@ -33,7 +33,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 	const isActive = "CoordinatorConflict: locksmithd is active on this host and may reboot it at any time: " +
 		"systemctl mask --now locksmithd.service on the host, or set spec.reboot.coordinators: Ignore."
 
-	It("is locksmithd, which is reported before a grant is given, by an event too, until it is stopped", func(ctx SpecContext) {
+	It("is locksmithd, which is reported before a grant, with an event, until it is stopped", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		units := runUnits(m)
 		units.Set(locksmithUnit, "active")
@@ -54,7 +54,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonCoordinatorConflict), 1))
 	})
 
-	It("is reported before the host needs anything: by the condition, and by one event", func(ctx SpecContext) {
+	It("is reported before the host needs a reboot, by the condition and one event", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		for _, mounted := range []string{"usr", "run"} {
 			Expect(os.MkdirAll(filepath.Join(m.Root, mounted), 0o700)).To(Succeed())
@@ -78,7 +78,7 @@ var _ = Describe("another coordinator (behaviour 57)", func() {
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(string(v1alpha1.ReasonCoordinatorConflict), 1))
 	})
 
-	It("is detected by signal: a unit that starts, a shutdown that is scheduled, at no cost while nothing is", func(ctx SpecContext) {
+	It("is detected by signal if a unit starts or a shutdown is scheduled, without polling", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		units := runUnits(m)
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))

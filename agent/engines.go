@@ -117,7 +117,7 @@ func driveRPMOSTree(r *reboot.Reconciler, o options, metrics *reboot.Metrics) ma
 func zincatiDrives(ctx context.Context, o options) bool {
 	client, err := host.Coordinators{Connect: host.SystemBus(o.bus), HostRoot: o.hostRoot}.FleetLockClient(ctx)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because it is unknown whether Zincati stages them", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Holding upgrades of the host, because it is unknown whether Zincati stages them", "reason", err.Error())
 	}
 	return err != nil || client != ""
 }

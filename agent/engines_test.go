@@ -18,7 +18,7 @@ import (
 var _ = Describe("Engines that are found", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
-	It("are each one as it comes, shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
+	It("are used as they appear, and shown in the condition and a metric (behaviour 7)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.Engine.Stop()
 		m.start(ctx)
@@ -39,7 +39,7 @@ var _ = Describe("Engines that are found", func() {
 		Expect(m.up()).To(Equal(map[string]float64{"update-engine": 1, "cos-update-engine": 1}))
 	})
 
-	It("make one need of update_engine's and the file's, both reported (behaviour 12)", func(ctx SpecContext) {
+	It("give one need for update_engine and the file, and report both (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		run := filepath.Join(m.Root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
@@ -61,7 +61,7 @@ var _ = Describe("Engines that are found", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	DescribeTable("leave the agent running where everything is of the wrong kind (behaviour 7)", func(ctx SpecContext, bus func(path string)) {
+	DescribeTable("leave the agent running if everything has the wrong kind (behaviour 7)", func(ctx SpecContext, bus func(path string)) {
 		m := newMachine(ctx, patient)
 		for _, folder := range []string{"run", "boot", "usr"} {
 			Expect(os.WriteFile(filepath.Join(m.Root, folder), nil, 0o600)).To(Succeed())
@@ -95,7 +95,7 @@ var _ = Describe("Engines that are found", func() {
 var _ = Describe("Engines by name", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
-	It("detect SUSE's file too, and those that are named in place of both (behaviour 12)", func(ctx SpecContext) {
+	It("detect SUSE's file, and files that are named instead (behaviour 12)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		run := filepath.Join(m.Root, "run")
 		Expect(os.Mkdir(run, 0o755)).To(Succeed())
@@ -137,7 +137,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 	}
 	flags := []string{"--rpm-ostree-drive", "--rpm-ostree-drive-period=20ms", "--rpm-ostree-drive-timeout=1h"}
 
-	It("stages an upgrade through the host's folder of transactions, and the need is detected (behaviour 11)", func(ctx SpecContext) {
+	It("stages an upgrade through the host's transaction socket, and the need is detected (behaviour 11)", func(ctx SpecContext) {
 		m, ostree := drives(ctx)
 		ostree.OnUpgrade(func(tx *hosttest.Transaction) error {
 			tx.Percent("Receiving objects", 50)
@@ -149,7 +149,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 			ContainSubstring("rpm-ostree has staged version 40.2 ("+hosttest.Commit("40.2")[:12]+")"), HaveSuffix("by rpm-ostree (asks for version 40.2).")))
 	})
 
-	It("begins nothing while the node is paused", func(ctx SpecContext) {
+	It("does nothing while the node is paused", func(ctx SpecContext) {
 		m, ostree := drives(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationPaused, "true")
 		m.start(ctx, flags...)
@@ -160,7 +160,7 @@ var _ = Describe("Driving rpm-ostree", func() {
 		Eventually(ostree.Calls).Should(ContainElement("Upgrade"))
 	})
 
-	It("leaves it to the host's own timer if that timer stages updates, and reports it once", func(ctx SpecContext) {
+	It("leaves it to the host's own timer if that stages updates, and reports that once", func(ctx SpecContext) {
 		m, ostree := drives(ctx)
 		Expect(ostree.SetAutomaticUpdatePolicy("stage")).To(Succeed())
 		m.start(ctx, flags...)

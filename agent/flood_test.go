@@ -78,7 +78,7 @@ var _ = Describe("A flood", func() {
 		return m
 	}
 
-	It("of what logind signals is decided about in fewer passes than there are signals", func(ctx SpecContext) {
+	It("of logind signals causes fewer passes than there are signals", func(ctx SpecContext) {
 		m := asking(ctx)
 		size := testenv.Number("FLOOD", 100)
 		decided := flooded(m, "signals of logind about inhibitors", func(int) { m.Logind.SetInhibitors() })
@@ -96,7 +96,7 @@ var _ = Describe("A flood", func() {
 		Expect(decided).To(BeNumerically("<=", 1), "the look of a minute that ends just then")
 	})
 
-	It("of progress that update engines make is absorbed", func(ctx SpecContext) {
+	It("of progress signals of update engines is absorbed", func(ctx SpecContext) {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})
 		cos, err := hosttest.StartCOSUpdateEngine(m.Bus, hosttest.COSCurrent)
 		Expect(err).NotTo(HaveOccurred())
@@ -119,7 +119,7 @@ var _ = Describe("A flood", func() {
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	})
 
-	It("of heartbeats, and of labels that are nobody's business, is not even looked at (behaviours 4, 56)", func(ctx SpecContext) {
+	It("of heartbeats and unrelated labels is ignored (behaviours 4, 56)", func(ctx SpecContext) {
 		m := asking(ctx)
 		Expect(flooded(m, "heartbeats", func(int) { m.heartbeat(ctx) })).To(BeNumerically("<=", timed))
 		Expect(flooded(m, "changes of the Node's labels", func(i int) {
@@ -131,7 +131,7 @@ var _ = Describe("A flood", func() {
 		})).To(BeNumerically("<=", timed))
 	})
 
-	It("of needs that come and go is written no faster than an agent writes, and each write causes one Event at most", func(ctx SpecContext) {
+	It("of needs that come and go causes writes at the usual rate, and at most one Event for each write", func(ctx SpecContext) {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})
 		m.tune = func(config *rest.Config) { config.QPS = 0 } // the agent's own limit
 		m.start(ctx)

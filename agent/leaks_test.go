@@ -80,8 +80,8 @@ func (a *attempts) finish(ctx context.Context) {
 	a.change(ctx, func(node *corev1.Node) { node.Spec.Unschedulable = false })
 }
 
-var _ = Describe("An agent that goes through reboot after reboot", func() {
-	It("leaves nothing behind: goroutines, connections, watches, memory", func(ctx SpecContext) {
+var _ = Describe("An agent that goes through many reboots", func() {
+	It("leaks no goroutines, connections, watches or memory", func(ctx SpecContext) {
 		m := measured(ctx, v1alpha1.RebootPolicySpec{})
 		m.Logind.AcceptAndDoNothing(true)
 		m.start(ctx)

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("The life of a reboot", func() {
-	It("goes from a broadcast to a new boot in four writes (behaviours 1, 53, 54, 59)", func(ctx SpecContext) {
+	It("takes four writes from a broadcast to a new boot (behaviours 1, 53, 54, 59)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		status := http.MethodPatch + " /api/v1/nodes/" + m.Name + "/status"
 		m.start(ctx)
@@ -60,7 +60,7 @@ var _ = Describe("The life of a reboot", func() {
 		))
 	})
 
-	It("asks the API server for nothing while nothing happens (behaviours 4, 56)", func(ctx SpecContext) {
+	It("sends no request to the API server while nothing happens (behaviours 4, 56)", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		m.detectsABroadcast(ctx)
 		m.emits(ctx, v1alpha1.EventRebootRequired)

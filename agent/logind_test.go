@@ -16,7 +16,7 @@ var _ = Describe("logind", func() {
 	const retry = 5 * time.Minute // the longest pause before another call
 	lock := hosttest.BlockShutdown("packagekit", "Transaction in progress")
 
-	It("refuses, and that is reported, retried and not called a reboot (behaviour 45)", func(ctx SpecContext) {
+	It("refuses, and that is reported, retried and not taken for a reboot (behaviour 45)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
@@ -37,7 +37,7 @@ var _ = Describe("logind", func() {
 		Expect(blockerOf(m.node(ctx))).To(BeEmpty())
 	})
 
-	It("refuses for good, and the node is given back and backs off", func(ctx SpecContext) {
+	It("refuses permanently, and the node is put back in service and backs off", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
 		m.start(ctx)
@@ -78,7 +78,7 @@ var _ = Describe("logind", func() {
 		Expect(m.Logind.Reboots()).To(Equal(1))
 	})
 
-	It("reboots a host that keeps its boot ID and its uptime three times, and the node is given back", func(ctx SpecContext) {
+	It("reboots a host that keeps its boot ID and uptime three times, and the node is put back in service", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		keepsBootID(ctx, m, func() time.Duration { return 24 * time.Hour })
 		m.Engine.SetStatus(hosttest.NeedReboot("4593.1.0"))
@@ -89,7 +89,7 @@ var _ = Describe("logind", func() {
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
-	It("is inhibited, which is reported before a grant is given (behaviour 46)", func(ctx SpecContext) {
+	It("is inhibited, which is reported before a grant (behaviour 46)", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.Logind.SetInhibitors(lock)
 		m.start(ctx)
@@ -98,7 +98,7 @@ var _ = Describe("logind", func() {
 		m.shows(ctx, blockerOf, BeEmpty()) // long before the agent's minute is over
 	})
 
-	It("is inhibited once the node is drained, and the reboot waits, and is given up in the end", func(ctx SpecContext) {
+	It("is inhibited once the node is drained, and the reboot waits and is given up in the end", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		m.Logind.SetInhibitors(lock)
 		m.allowEvictions(ctx)
@@ -110,7 +110,7 @@ var _ = Describe("logind", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("has sessions of people, and the drained node waits for them if the policy says so, for ten minutes at most", func(ctx SpecContext) {
+	It("reports people who are logged in, and the drained node waits for them if the policy says so, for ten minutes at most", func(ctx SpecContext) {
 		m := draining(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Sessions: v1alpha1.SessionsWait}})
 		m.Logind.SetSessions(
 			hosttest.Session{ID: "1", User: "core", Class: "user", State: "active", TTY: "pts/0", RemoteHost: "10.0.0.1"},
@@ -124,7 +124,7 @@ var _ = Describe("logind", func() {
 		m.showsMeanwhile(ctx, time.Minute, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 	})
 
-	It("is inhibited past the point of no return: no call is made, retried or made by the next agent (behaviour 46)", func(ctx SpecContext) {
+	It("is inhibited past the point of no return, and neither this agent nor the next one calls it (behaviour 46)", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.Logind.SetSystemd(hosttest.SystemdBefore257) // in which locks of root do not bind root
 		m.Logind.FailReboot("org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
@@ -155,7 +155,7 @@ var _ = Describe("logind", func() {
 		Expect(m.Logind.Reboots()).To(Equal(called + 1))
 	})
 
-	It("would refuse to ignore an inhibitor, and the node is neither cordoned nor drained", func(ctx SpecContext) {
+	It("would refuse although the policy ignores inhibitors, and the node is neither cordoned nor drained", func(ctx SpecContext) {
 		m := needing(ctx, v1alpha1.RebootPolicySpec{Reboot: &v1alpha1.Reboot{Inhibitors: v1alpha1.ObstacleIgnore}})
 		units, err := hosttest.StartUnits(m.Bus)
 		Expect(err).NotTo(HaveOccurred())

@@ -18,7 +18,7 @@ import (
 var _ = Describe("The need for a reboot", func() {
 	message := messageOf(v1alpha1.NodeRebootRequired)
 
-	It("is read from an engine that has it before the agent starts, and has gone without a signal when the grant comes (behaviours 2, 3)", func(ctx SpecContext) {
+	It("is read from an engine before the grant, also if it ended without a signal (behaviours 2, 3)", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.start(ctx)
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -31,14 +31,14 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	})
 
-	It("is received after nonsense on the bus (behaviour 5)", func(ctx SpecContext) {
+	It("is received after malformed messages on the bus (behaviour 5)", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		Expect(m.Bus.Broadcast()).To(Succeed())
 		Expect(m.Bus.Broadcast("UPDATE_STATUS_UPDATED_NEED_REBOOT", int64(1))).To(Succeed())
 		m.detectsABroadcast(ctx)
 	})
 
-	It("is one condition, whatever another program has added of its type", func(ctx SpecContext) {
+	It("is one condition, even if another program has added one of its type", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		node := m.node(ctx)
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
@@ -56,7 +56,7 @@ var _ = Describe("The need for a reboot", func() {
 		}, Equal("False UpToDate"))
 	})
 
-	It("outlives the bus, and the agent within the boot, though no engine confirms it (behaviours 6, 13)", func(ctx SpecContext) {
+	It("survives a restart of the bus and of the agent without a confirmation by an engine (behaviours 6, 13)", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		Expect(m.Bus.Broadcast(int64(0), 0.0, hosttest.OpUpdatedNeedReboot, "4593.1.0", int64(0))).To(Succeed())
 		m.shows(ctx, needOf, Equal("True UpdateStaged"))
@@ -82,7 +82,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("ends a day after a broadcast that no engine confirms, whichever process of the agent received it (behaviour 1)", func(ctx SpecContext) {
+	It("ends a day after a broadcast that no engine confirms, even if the agent was restarted (behaviour 1)", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		sent := time.Now().Truncate(time.Second)
 		m.detectsABroadcast(ctx)
@@ -104,7 +104,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.detectsABroadcast(ctx)
 	})
 
-	It("is a long uptime, until a reboot has ended it", func(ctx SpecContext) {
+	It("is a long uptime until the reboot", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.upFor(24*time.Hour - time.Second)
 		m.annotate(ctx, v1alpha1.AnnotationMaxUptime, "24h0m0s")
@@ -136,7 +136,7 @@ var _ = Describe("The need for a reboot", func() {
 		Expect(m.Logind.Reboots()).To(Equal(1))
 	})
 
-	It("waits on a host that has just booted, and reports until when (lesson 23)", func(ctx SpecContext) {
+	It("waits on a host that has just booted, and says until when (lesson 23)", func(ctx SpecContext) {
 		m := upToDate(ctx)
 		m.upFor(119 * time.Second)
 		m.detectsABroadcast(ctx)
@@ -145,7 +145,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, blockerOf, BeEmpty())
 	})
 
-	It("is another controller's, by label, until one reboot has answered it", func(ctx SpecContext) {
+	It("is requested by another controller with a label, until one reboot has ended it", func(ctx SpecContext) {
 		labelled := func(node *corev1.Node) bool { return node.Labels[v1alpha1.LabelRebootRequested] != "" }
 		m := upToDate(ctx)
 		label := func(value string) {
@@ -172,7 +172,7 @@ var _ = Describe("The need for a reboot", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("is an administrator's until one reboot has answered it (behaviour 13)", func(ctx SpecContext) {
+	It("is requested by an administrator, until one reboot has ended it (behaviour 13)", func(ctx SpecContext) {
 		requested := annotationOf(v1alpha1.AnnotationRebootRequested)
 		m := upToDate(ctx)
 		m.annotate(ctx, v1alpha1.AnnotationRebootRequested, "new firmware")

@@ -75,19 +75,19 @@ func parse(args []string, env func(string) string, usage io.Writer) (options, er
 func (o *options) flags(env func(string) string) *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // so that an error is one line without the usage
-	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of the Node this host is (default $NODE_NAME).")
+	flags.StringVar(&o.node, "node-name", env("NODE_NAME"), "Name of this host's Node (default $NODE_NAME).")
 	flags.StringVar(&o.engines, "engines", enginesAuto, "Update engines to read, a comma-separated list of "+strings.Join(engineNames, ", ")+" and auto: every engine found on the host except kernel, also later.")
-	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore a StatusUpdate signal that is not sent by the update engine, also the canonical test signal.")
+	flags.BoolVar(&o.requireEngineSender, "require-engine-sender", false, "Ignore StatusUpdate signals that the update engine did not send, such as the usual test signal.")
 	flags.BoolVar(&o.drive, "rpm-ostree-drive", false, "Make rpm-ostree look for upgrades and stage them, unless the host's AutomaticUpdatePolicy does.")
 	flags.DurationVar(&o.drivePeriod, "rpm-ostree-drive-period", rpmostree.DefaultPeriod, "How often to look for an upgrade; up to a tenth is added at random.")
 	flags.DurationVar(&o.driveTimeout, "rpm-ostree-drive-timeout", rpmostree.DefaultLimit, "How long an upgrade may take before it is cancelled.")
 	flags.StringVar(&o.bus, "dbus-address", cmp.Or(env("DBUS_SYSTEM_BUS_ADDRESS"), "unix:path=/run/dbus/system_bus_socket"), "D-Bus address of the host's system bus.")
-	flags.StringVar(&o.hostRoot, "host-root", "/", "Where the host's file system is mounted.")
+	flags.StringVar(&o.hostRoot, "host-root", "/", "Path at which the host's file system is mounted.")
 	flags.Func("sentinel-file", "File of the host that asks for a reboot while it exists, below --host-root; may be given several times (default "+strings.Join(sentinel.Defaults, " and ")+").", o.addSentinelFile)
 	flags.StringVar(&o.bootIDFile, "boot-id-file", "/proc/sys/kernel/random/boot_id", "File with the host's boot ID.")
-	flags.StringVar(&o.identity, "identity", identityNode, "Who to act as on the Node and its pods: node (constrained impersonation) or serviceaccount (its own rights).")
-	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
-	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Where metrics are served, in plain HTTP; 0 turns them off.")
+	flags.StringVar(&o.identity, "identity", identityNode, "Identity for writes to the Node and its pods: node (constrained impersonation) or serviceaccount (its own rights).")
+	flags.StringVar(&o.probes, "health-probe-bind-address", ":8081", "Address at which /healthz and /readyz are served; 0 turns them off.")
+	flags.StringVar(&o.metrics, "metrics-bind-address", "0", "Address at which metrics are served, in plain HTTP; 0 turns them off.")
 	flags.BoolVar(&o.printVersion, "version", false, "Print the version and exit.")
 	config.RegisterFlags(flags)
 	o.log.Bind(flags)
@@ -111,16 +111,16 @@ func (o *options) addSentinelFile(path string) error {
 // check returns an error of one sentence if the options are invalid.
 func (o *options) check() error {
 	if o.node == "" {
-		return errors.New("--node-name is needed where NODE_NAME is not set: the name of the Node this host is")
+		return errors.New("--node-name is needed if NODE_NAME is not set: it names the Node of this host")
 	}
 	if problems := validation.IsDNS1123Subdomain(o.node); len(problems) > 0 {
-		return fmt.Errorf("--node-name %q is no name of a Node: %s", o.node, problems[0])
+		return fmt.Errorf("--node-name %q cannot be the name of a Node: %s", o.node, problems[0])
 	}
 	if o.identity != identityNode && o.identity != identityServiceAccount {
 		return fmt.Errorf("--identity %q is neither %s nor %s", o.identity, identityNode, identityServiceAccount)
 	}
 	if _, err := host.SocketOf(o.bus, "/"); err != nil {
-		return fmt.Errorf("--dbus-address %q is no D-Bus address such as unix:path=/run/dbus/system_bus_socket: %w", o.bus, err)
+		return fmt.Errorf("--dbus-address %q is not a D-Bus address such as unix:path=/run/dbus/system_bus_socket: %w", o.bus, err)
 	}
 	for name, path := range map[string]string{"--host-root": o.hostRoot, "--boot-id-file": o.bootIDFile} {
 		if !filepath.IsAbs(path) {
@@ -131,7 +131,7 @@ func (o *options) check() error {
 		return err
 	}
 	if len(o.sentinelFiles) > 0 && !slices.Contains(o.engineList(), sentinel.Name) {
-		return fmt.Errorf("--sentinel-file needs %s among --engines, or auto: nothing would look for the file", sentinel.Name)
+		return fmt.Errorf("--sentinel-file needs %s or auto in --engines: without it nothing looks for the file", sentinel.Name)
 	}
 	return o.checkDrive()
 }
@@ -141,7 +141,7 @@ func (o *options) checkEngines() error {
 	for name := range strings.SplitSeq(o.engines, ",") {
 		switch {
 		case name != enginesAuto && !slices.Contains(engineNames, name):
-			return fmt.Errorf("--engines: there is no engine %q; there are auto, %s", name, strings.Join(engineNames, ", "))
+			return fmt.Errorf("--engines: unknown engine %q; the engines are auto, %s", name, strings.Join(engineNames, ", "))
 		case named[name]:
 			return fmt.Errorf("--engines: %s is named twice", name)
 		}
@@ -157,7 +157,7 @@ func (o *options) checkDrive() error {
 	case o.driveTimeout <= 0:
 		return fmt.Errorf("--rpm-ostree-drive-timeout %s is not above zero", o.driveTimeout)
 	case o.drive && !slices.Contains(o.engineList(), rpmostree.Name):
-		return fmt.Errorf("--rpm-ostree-drive needs %s among --engines, or auto: nothing would detect what it stages", rpmostree.Name)
+		return fmt.Errorf("--rpm-ostree-drive needs %s or auto in --engines: without it nothing detects what is staged", rpmostree.Name)
 	}
 	return nil
 }

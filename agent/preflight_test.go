@@ -102,7 +102,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(api.Delete(ctx, other)).To(Succeed())
 	})
 
-	It("names the pods that no drain could remove, and reports when they can go", func(ctx SpecContext) {
+	It("names the pods that no drain could remove, and reports when it can", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		bare := m.pod(ctx, "bare", nil)
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
@@ -127,7 +127,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.answers(ctx, "")
 	})
 
-	It("names the pods that no cordon helps: of a budget that cannot count, of one while none is ready, and one that never ends", func(ctx SpecContext) {
+	It("names pods that a cordon does not help: those of a budget that cannot count or has no ready pod, and one that never ends", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		m.pod(ctx, "job", m.owner("ReplicaSet"))
 		failed := m.budget(ctx, "job", "job", 3)
@@ -164,7 +164,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(cordonOf(m.node(ctx))).To(Equal("schedulable"))
 	})
 
-	It("does not begin while a pod is in the way, and reports it to the manager, though a minute ago there was none", func(ctx SpecContext) {
+	It("does not begin while a pod is in the way, and reports it to the manager, even if the last look found none", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.asks(ctx, "r1")
 		m.answers(ctx, "r1")
@@ -182,7 +182,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		m.shows(ctx, phaseOf, Equal("2 Rebooting cordoned"))
 	})
 
-	It("reports without a gate, too, that its pods cannot be read, before the next grant as well", func(ctx SpecContext) {
+	It("reports without a gate, too, that the pods cannot be read, also before the next grant", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		m.pod(ctx, "web", m.owner("ReplicaSet"))
 		m.requests.forbid("/apis/policy/v1/namespaces/default/poddisruptionbudgets", 0)
@@ -197,7 +197,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(answerOf(m.node(ctx))).To(Equal("r1, nobody knows"))
 	})
 
-	It("writes nothing where no gate asks and nothing is in the way, and looks only while it is asked", func(ctx SpecContext) {
+	It("looks only while it is requested, and writes nothing without a gate if no pod is in the way", func(ctx SpecContext) {
 		m := waiting(ctx, v1alpha1.RebootPolicySpec{})
 		m.pod(ctx, "web", m.owner("ReplicaSet"))
 		Expect(m.podReads()).To(BeZero())
@@ -213,7 +213,7 @@ var _ = Describe("The agent's look before a reboot", func() {
 		Expect(m.requests.writes()).To(HaveLen(before+1), "the request")
 	})
 
-	It("reports after a restart what it reported before, and writes it once", func(ctx SpecContext) {
+	It("reports the same after a restart, and writes it once", func(ctx SpecContext) {
 		m := waiting(ctx, gated)
 		m.pod(ctx, "migration", m.owner("ReplicaSet"))
 		m.asks(ctx, "r1")

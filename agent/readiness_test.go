@@ -77,7 +77,7 @@ func TestLink(t *testing.T) {
 }
 
 var _ = Describe("The agent's probes", func() {
-	It("report that it lives, and is not ready before it has read its Node", func(ctx SpecContext) {
+	It("report that it is alive, and not ready before it has read its Node", func(ctx SpecContext) {
 		const nodes = "/api/v1/nodes"
 		m := newMachine(ctx, patient)
 		address := probedAt(ctx)
@@ -95,7 +95,7 @@ var _ = Describe("The agent's probes", func() {
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 	})
 
-	It("report that it is not ready while it has lost its rights, and ready when it has them again", func(ctx SpecContext) {
+	It("report that it is not ready without its permissions, and ready when it has them again", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.hurried, m.tune = true, func(config *rest.Config) { config.Impersonate.UserName = m.Name }
 		bind := grantAgent(ctx, m.Name)
@@ -121,7 +121,7 @@ var _ = Describe("The agent's probes", func() {
 		Eventually(testenv.Probe, "2m").WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 	})
 
-	It("report the same of an API server that is away", func(ctx SpecContext) {
+	It("report that it is not ready while the API server is down", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.hurried = true
 		address := probedAt(ctx)
@@ -133,7 +133,7 @@ var _ = Describe("The agent's probes", func() {
 		Eventually(testenv.Probe, "2m").WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"))
 	})
 
-	It("report the same of the host's bus", func(ctx SpecContext) {
+	It("report that it is not ready while the host's bus is down", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.hurried = true
 		address := probedAt(ctx)

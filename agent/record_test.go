@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("A record that cannot be read", func() {
-	It("is no permission, reported once for each of its values", func(ctx SpecContext) {
+	It("permits nothing, and is reported once for each of its values", func(ctx SpecContext) {
 		const grant = `{"policy":"p","seq":1,"bootID":"b","state":"Sure","at":"2026-11-21T00:00:00Z"}`
 		m := newMachine(ctx, patient)
 		m.annotate(ctx, v1alpha1.AnnotationGrant, grant)

@@ -19,7 +19,7 @@ var _ = Describe("A machine that is restored to a snapshot of the boot before it
 			node.Annotations[v1alpha1.AnnotationGrant] = strings.Replace(node.Annotations[v1alpha1.AnnotationGrant], "Active", state, 1)
 		}
 	}
-	DescribeTable("is not rebooted by the progress of then", func(ctx SpecContext, since func(*corev1.Node)) {
+	DescribeTable("is not rebooted because of the old progress", func(ctx SpecContext, since func(*corev1.Node)) {
 		m := needing(ctx, patient)
 		snapshot := m.BootID()
 		m.rebootsByLogind(ctx)

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("An update that rolls back (behaviour 27)", func() {
-	It("is tried twice; a new version starts afresh", func(ctx SpecContext) {
+	It("is tried twice, and a new version starts afresh", func(ctx SpecContext) {
 		m := newMachine(ctx, patient)
 		m.rebootsByLogind(ctx)
 		m.start(ctx)
@@ -99,7 +99,7 @@ var _ = It("A reboot of the host that nobody granted is recorded on the Node, an
 	Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventUnexpectedReboot, 1))
 })
 
-var _ = It("A need without a version that comes back minutes after each boot is good for two reboots", func(ctx SpecContext) {
+var _ = It("A need without a version that comes back minutes after each boot gets two reboots", func(ctx SpecContext) {
 	m := newMachine(ctx, patient)
 	m.rebootsByLogind(ctx)
 	m.start(ctx)

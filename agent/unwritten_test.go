@@ -39,7 +39,7 @@ func (m *machine) locks(refuses bool) {
 var _ = Describe("What the agent may not write", func() {
 	refused := string(v1alpha1.ReasonNodeWriteRefused)
 
-	It("is told by an event where annotations are full, and the need is shown all the same", func(ctx SpecContext) {
+	It("is reported by an event if the annotations are full, and the need is shown anyway", func(ctx SpecContext) {
 		m := needing(ctx, patient)
 		m.fills(ctx, 0)
 		m.start(ctx)
@@ -50,7 +50,7 @@ var _ = Describe("What the agent may not write", func() {
 		Expect(m.node(ctx).Annotations).NotTo(HaveKey(v1alpha1.AnnotationEngines))
 	})
 
-	It("leaves room to end a drain where annotations are full", func(ctx SpecContext) {
+	It("leaves room to end a drain if the annotations are full", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		looks(ctx, m) // The agent's annotation exists before the Node is full, and later changes by a few bytes.
 		m.fills(ctx, 64)
@@ -59,7 +59,7 @@ var _ = Describe("What the agent may not write", func() {
 		Expect(m.notesOf(ctx, v1alpha1.EventDrainAborted)).To(ContainElement(ContainSubstring("The drain took longer than")))
 	})
 
-	It("is told by an event with its cause at the end of a drain, which goes on to be tried", func(ctx SpecContext) {
+	It("is reported by an event with its cause at the end of a drain, and the write is retried", func(ctx SpecContext) {
 		m := draining(ctx, patient)
 		m.locks(true)
 		m.passes(ctx, v1alpha1.DefaultDrainTimeout+time.Second)

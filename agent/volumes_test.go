@@ -46,7 +46,7 @@ var _ = Describe("Volumes", func() {
 		Expect(m.Logind.Reboots()).To(BeZero())
 	}
 
-	It("of evicted pods are waited for by name, and those of pods that stay are not (behaviour 42)", func(ctx SpecContext) {
+	It("of evicted pods are waited for by name, but not those of pods that stay (behaviour 42)", func(ctx SpecContext) {
 		m := serving(ctx, lasting)
 		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)
@@ -69,7 +69,7 @@ var _ = Describe("Volumes", func() {
 		), "each is asked for once, and none of the database")
 	})
 
-	It("are waited for on, for the rest of the time, by an agent that was killed meanwhile (behaviours 42, 48)", func(ctx SpecContext) {
+	It("are waited for only for the rest of the time if the agent was killed (behaviours 42, 48)", func(ctx SpecContext) {
 		m := serving(ctx, lasting)
 		m.grant(ctx, 1, protocol.GrantActive)
 		isEvicted(ctx, m)

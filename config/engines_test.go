@@ -22,7 +22,7 @@ var _ = Describe("the host in the agents' pods", func() {
 		return paths
 	}
 
-	It("has /run as a folder, in which files come and go, and what is mounted below it is let go with the host", func() {
+	It("mounts /run as a folder, and releases mounts below it together with the host", func() {
 		spec := shipped.agents["n1"].Spec
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/run", "/run"), HaveKeyWithValue("/run/dbus", "/run/dbus"),
 			HaveKeyWithValue("/host/etc", "/etc"), HaveKeyWithValue("/host/usr", "/usr"), Not(HaveKey("/host/boot"))))
@@ -31,7 +31,7 @@ var _ = Describe("the host in the agents' pods", func() {
 			HaveField("MountPath", "/host/run"), HaveField("MountPropagation", HaveValue(Equal(corev1.MountPropagationHostToContainer))))))
 	})
 
-	It("has more with components: kernels, bootc's deployments, and flags of engine kernel and of what drives rpm-ostree", func(ctx SpecContext) {
+	It("has more with components: kernels, deployments of bootc, and flags for engine kernel and for driving rpm-ostree", func(ctx SpecContext) {
 		spec := shipped.agentsIn(ctx, with("config/default", "kernel", "bootc", "rpm-ostree-drive"))
 		Expect(spec.Containers[0].Args).To(ContainElements("--engines=auto,kernel", "--rpm-ostree-drive"))
 		Expect(mounts(spec)).To(And(HaveKeyWithValue("/host/usr", "/usr"), HaveKeyWithValue("/host/boot", "/boot"),

@@ -146,7 +146,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		Entry("reading the node, which takes 1.36", node, getNode("n1"), "cannot impersonate"),
 	)
 
-	It("lets the agent take the manager's answer away, and give none", func(ctx SpecContext) {
+	It("lets the agent remove the manager's answer, but not write one", func(ctx SpecContext) {
 		granted := object{"status": object{"conditions": []object{{"type": "RebootPermitted", "status": "True", "reason": "Granted"}}}}
 		Expect(send(http.MethodPatch, nodes+"/n1/status", types.StrategicMergePatchType, granted)(ctx, c.admin)).To(Succeed())
 		Expect(patchNode("n1", conditioned("RebootPermitted"), "status")(ctx, who[agent])).To(Satisfy(apierrors.IsForbidden))
@@ -161,7 +161,7 @@ var _ = Describe("identity serviceaccount (config/overlays/rbac-fallback) (behav
 		keepEverything(ctx, c, sectionFallback, node, who[node], ".")
 	})
 
-	It("holds for whatever a wider role would allow", func(ctx SpecContext) {
+	It("holds even if a role allows more", func(ctx SpecContext) {
 		c.bind(ctx, "cluster-admin", "system:serviceaccount:"+namespace+":"+agentAccount)
 		expectAllowed(ctx, who[agent], listSecrets)
 		for _, try := range []attempt{createNode, deleteNode("n1")} {

@@ -31,7 +31,7 @@ func TestNeedsRestarting_KeepsTheSentinelInStepWithDNF(t *testing.T) {
 		pkgs []string
 	}{
 		{"nothing is needed", "No core libraries or services have been updated since boot-up.\nReboot should not be necessary.\n", "0", false, nil},
-		{"an error is no need", "Error: Failed to download metadata\n", "1", true, nil},
+		{"an error is not a need", "Error: Failed to download metadata\n", "1", true, nil},
 		{"a need", needed, "1", false, []string{"glibc", "kernel"}},
 		{"the same need", needed, "1", false, []string{"glibc", "kernel"}},
 		{"an error withdraws nothing", "", "1", true, []string{"glibc", "kernel"}},

@@ -33,7 +33,7 @@ func TestHostPaths_CreateNothingOnAHost(t *testing.T) {
 		for _, volume := range volumes {
 			found++
 			if volume[2] == "" || strings.HasSuffix(volume[2], "OrCreate") {
-				t.Errorf("%s: %s of type %q is created where a host has none", path, volume[1], volume[2])
+				t.Errorf("%s: %s of type %q is created if a host does not have it", path, volume[1], volume[2])
 			}
 		}
 		return nil

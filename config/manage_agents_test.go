@@ -48,11 +48,11 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 
 			soon := func() AsyncAssertion { return Eventually(c.agentSet) }
 
-			It("are none before the first policy", func() {
+			It("do not exist before the first policy", func() {
 				Expect(c.agentSet()).To(BeNil())
 			})
 
-			It("are those of "+static+", by no right but the manager's", func(ctx SpecContext) {
+			It("are those of "+static+", with the manager's permissions alone", func(ctx SpecContext) {
 				c.createPolicy(ctx)
 				soon().ShouldNot(BeNil())
 				want := c.daemonSetOf(ctx, static)
@@ -72,7 +72,7 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 				soon().Should(BeNil())
 			})
 
-			DescribeTable("are all the manager may make", func(ctx SpecContext, try attempt) {
+			DescribeTable("are all that the manager may create", func(ctx SpecContext, try attempt) {
 				manager := c.as(token, "")
 				Expect(try(ctx, manager)).To(Satisfy(apierrors.IsForbidden))
 				if static == "config/default" {
@@ -87,7 +87,7 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 				Entry("no token of the agents", createToken),
 			)
 
-			It("are all it may make, of every verb of every resource", func(ctx SpecContext) {
+			It("are all it may create, for every verb of every resource", func(ctx SpecContext) {
 				if static != "config/default" {
 					Skip("the manager has the same rights in both")
 				}
@@ -97,7 +97,7 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 				keepEverything(ctx, c, sectionManageAgents, "manager", manager, "(get|create|update|patch|delete) pods|pods/|daemonsets.* in kube-system|serviceaccounts")
 			})
 
-			It("are the user's again by the commands of docs/install.md", func(ctx SpecContext) {
+			It("are managed by the user again after the commands of docs/install.md", func(ctx SpecContext) {
 				body := `{"apiVersion":"reboot-operator.io/v1alpha1","kind":"RebootPolicy","metadata":{"name":"p"},` +
 					`"spec":{"nodeSelector":{"matchLabels":{"pool":"a"}}}}`
 				Expect(post(policies, json.RawMessage(body))(ctx, c.admin)).To(Succeed())

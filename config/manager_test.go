@@ -153,7 +153,7 @@ var _ = Describe("the manager's token", Ordered, ContinueOnFailure, func() {
 		Entry("another's finalizer on a policy", mergeIntoPolicy(`{"metadata":{"finalizers":["example.com/mine"]}}`), "the manager may only change its own finalizer"),
 	)
 
-	It("takes no annotation away that no hook may be named after, such as Karpenter's", func(ctx SpecContext) {
+	It("does not remove annotations that no hook can have, such as Karpenter's", func(ctx SpecContext) {
 		for _, key := range noHooks {
 			expectRefused(patchNode("n4", calledHook(key))(ctx, it), removed)
 			policy := object{"apiVersion": "reboot-operator.io/v1alpha1", "kind": "RebootPolicy", "metadata": object{"name": "q"}, "spec": object{"hooks": object{"before": []string{key}}}}

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("config/default", func() {
-	It("makes two replicas of the manager, one of which survives every drain", func(ctx SpecContext) {
+	It("runs two replicas of the manager, so that one survives every drain", func(ctx SpecContext) {
 		deployment, err := shipped.admin.AppsV1().Deployments(namespace).Get(ctx, "reboot-operator-manager", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(deployment.Spec.Replicas).To(HaveValue(Equal(int32(2))))

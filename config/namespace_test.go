@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("another namespace", func() {
-	It("is a kustomization, by docs/install.md, and leaves in default what writes events", func(ctx SpecContext) {
+	It("is a kustomization, as in docs/install.md, and keeps in default what writes events", func(ctx SpecContext) {
 		page, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "install.md"))
 		Expect(err).NotTo(HaveOccurred())
 		_, text, found := strings.Cut(string(page), "```yaml\nnamespace: ")

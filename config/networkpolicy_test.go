@@ -28,7 +28,7 @@ var _ = Describe("config/network-policy", Ordered, ContinueOnFailure, func() {
 		templates = []corev1.PodTemplateSpec{daemonSet.Spec.Template, deployment.Spec.Template}
 	})
 
-	It("has one policy for each program, which selects its pods and no other's", func() {
+	It("has one policy for each program, which selects only its pods", func() {
 		Expect(policies).To(HaveLen(len(templates)))
 		for _, template := range templates {
 			var selecting []string
@@ -43,7 +43,7 @@ var _ = Describe("config/network-policy", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
-	It("lets in nothing but the metrics, from namespaces that are marked", func() {
+	It("allows only scrapes of metrics, from namespaces with a label", func() {
 		for _, template := range templates {
 			spec := policies[template.Spec.ServiceAccountName].Spec
 			Expect(spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress))

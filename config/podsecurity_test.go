@@ -38,16 +38,16 @@ var _ = Describe("Pod Security", Ordered, ContinueOnFailure, func() {
 		Entry("the agent", "agent", "privileged"),
 	)
 
-	DescribeTable("minds of the agent", func(ctx SpecContext, level string, why ...string) {
+	DescribeTable("reports about the agent", func(ctx SpecContext, level string, why ...string) {
 		violations := `violates PodSecurity "` + level + `:latest": ` + strings.Join(why, ", ")
 		Expect(createIn(level, pods["agent"])(ctx, admin)).To(MatchError(Or(HaveSuffix(violations), HaveSuffix(beforeAppArmorField.Replace(violations)))))
 		keepAs(sectionLevels, "agent", level, admin, strings.Join(why, "<br>"))
 	},
-		Entry("as baseline: its host paths and its two profiles, and nothing else", "baseline",
+		Entry("under baseline: only its host paths and its two profiles", "baseline",
 			`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined")`,
 			`hostPath volumes (`+hostPaths+`)`,
 			`seLinuxOptions (container "agent" set forbidden securityContext.seLinuxOptions: type "spc_t")`),
-		Entry("as restricted: its uid too", "restricted",
+		Entry("under restricted: its uid as well", "restricted",
 			`forbidden AppArmor profile (container "agent" must not set AppArmor profile type to "Unconfined")`,
 			`seLinuxOptions (container "agent" set forbidden securityContext.seLinuxOptions: type "spc_t")`,
 			`restricted volume types (`+hostPaths+` use restricted volume type "hostPath")`,

@@ -12,7 +12,7 @@ import (
 )
 
 // docs/controllers/request.yaml must do what docs/controllers.md describes.
-var _ = Describe("a controller that may only ask for reboots", func() {
+var _ = Describe("a controller that may only request reboots", func() {
 	It("writes the label, and nothing else of a Node", func(ctx SpecContext) {
 		_, err := shipped.kubectl(ctx, "apply", "-f", filepath.Join(testenv.Root(), "docs", "controllers", "request.yaml"))
 		Expect(err).NotTo(HaveOccurred())

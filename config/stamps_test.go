@@ -56,7 +56,7 @@ var _ = Describe("a mutating policy that stamps each update", Ordered, ContinueO
 		Entry("its report", patchNode("n1", report, "status")),
 	)
 
-	DescribeTable("opens nothing that somebody takes orders from", func(ctx SpecContext, try attempt) {
+	DescribeTable("does not open labels and annotations that other programs act on", func(ctx SpecContext, try attempt) {
 		Expect(try(ctx, manager)).To(Satisfy(apierrors.IsForbidden))
 	},
 		Entry("a role", patchNode("n2", forgedRole)),

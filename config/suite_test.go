@@ -140,7 +140,7 @@ func (c *cluster) agentsIn(ctx context.Context, folder string) corev1.PodSpec {
 			return daemonSet.Spec.Template.Spec
 		}
 	}
-	Fail("there is no DaemonSet in " + folder)
+	Fail("no DaemonSet in " + folder)
 	return corev1.PodSpec{}
 }
 

@@ -44,11 +44,11 @@ var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, Cont
 		claims["kubernetes.io"].(object)["node"] = object{"name": "n2", "uid": "2"}
 	}
 
-	It("signed again as it was is taken: what is tried below fails by what was changed", func(ctx SpecContext) {
+	It("is accepted if it is signed again unchanged, so the cases below fail because of their change", func(ctx SpecContext) {
 		Expect(getNode("n1")(ctx, shipped.as(signed(token, own, func(object) {}), "system:node:n1"))).To(Succeed())
 	})
 
-	DescribeTable("is nobody's", func(ctx SpecContext, key func() *ecdsa.PrivateKey, change func(object)) {
+	DescribeTable("is refused", func(ctx SpecContext, key func() *ecdsa.PrivateKey, change func(object)) {
 		expectNobody(ctx, signed(token, key(), change))
 	},
 		Entry("a token that has expired", func() *ecdsa.PrivateKey { return own }, change("exp", 1)),
@@ -65,7 +65,7 @@ var _ = Describe("a token of the agent", constrainedImpersonation, Ordered, Cont
 		expectNobody(ctx, gone)
 	})
 
-	It("a token of a pod that was made anew under the same name", func(ctx SpecContext) {
+	It("a token of a pod that was created again under the same name", func(ctx SpecContext) {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: "agent-n1", UID: "another"},
 		}}

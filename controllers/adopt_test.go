@@ -18,9 +18,9 @@ func TestConverge_AdoptsWhatTheNodeItselfShows(t *testing.T) {
 		gone    bool
 		adopted bool
 	}{
-		"the grant is there: the status was lost":          {adopted: true},
-		"the grant is over: another leader has seen to it": {over: true},
-		"the Node is gone: nobody acts on its grant":       {gone: true},
+		"the grant is there: the status was lost":           {adopted: true},
+		"the grant is over: another leader has finished it": {over: true},
+		"the Node is gone: nobody acts on its grant":        {gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -57,7 +57,7 @@ func TestConverge_KnowsANodeByItsUID(t *testing.T) {
 		behind   bool
 		released bool
 	}{
-		"registered anew":                       {released: true},
+		"registered again":                      {released: true},
 		"the cache still has the one before it": {behind: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 var _ = Describe("The agents of a policy", func() {
-	It("are counted by their pods: those that do not work are named, until they do", func() {
+	It("are counted by their pods, and those that do not work are named until they do", func() {
 		f, namespace := reportingFleet(3)
 		p := f.policy("workers")
 		for i, name := range f.nodes {
@@ -42,7 +42,7 @@ var _ = Describe("The agents of a policy", func() {
 		Expect(len(log.Matching("GET", "/pods"))).To(BeNumerically("<=", 3), "one list and one watch, and no look at a pod")
 	})
 
-	It("are unknown to a manager that may not read their pods, which decides as ever", func() {
+	It("are unknown to a manager without permission to read their pods, which decides as usual", func() {
 		f, namespace := reportingFleet(1)
 		log := &requestLog{}
 		log.meddleWith(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/pods") })

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("What other operators left on a node", func() {
-	It("neither causes a reboot nor counts against the limit, delays no reboot that is needed, and outlives it (behaviour 60)", func(ctx SpecContext) {
+	It("neither causes nor delays a reboot, does not count against the limit, and is left alone (behaviour 60)", func(ctx SpecContext) {
 		f := makeFleet(2)
 		marked, other := f.nodes[0], f.nodes[1]
 		node := f.get(marked)

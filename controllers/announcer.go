@@ -51,13 +51,13 @@ func (a *announcer) granted(s *state, n *record.Node, t plan.Reboot) {
 	a.observeGrant(s, n)
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, n.Name, t.Entry.Seq)
-	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s is drained and rebooted", s.Policy.Name, n.Name))
+	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyRebooting, fmt.Sprintf("Policy %s: node %s will be drained and rebooted", s.Policy.Name, n.Name))
 	if due := record.IgnoredFrom(s.Policy, n, v1alpha1.UrgentIgnoresWindows); !due.IsZero() && !s.Window.Open && !record.Urgent(s.Policy, n) {
 		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonDeadlinePassed, "Grant"},
-			"node %s is rebooted outside the windows: its deadline ended %s", n.Name, timing.Instant(due))
+			"node %s will be rebooted outside the windows, because its deadline ended %s", n.Name, timing.Instant(due))
 	}
 	if record.Urgent(s.Policy, n) {
-		text := fmt.Sprintf("node %s is rebooted without waiting for a window, by an urgent request: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
+		text := fmt.Sprintf("node %s will be rebooted without waiting for a window, because its request is urgent: %s", n.Name, message.Shorten(maxReason, n.UrgentReason))
 		a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonUrgent, "Grant"}, "%s", text)
 		a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyUrgent, fmt.Sprintf("Policy %s: %s", s.Policy.Name, text))
 	}
@@ -100,7 +100,7 @@ func (a *announcer) undone(s *state, n *record.Node, err *undoneError) {
 // hooksBegan emits an event that names the hooks that the node waits for.
 func (a *announcer) hooksBegan(s *state, n *record.Node, phase protocol.HookPhase) {
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks"},
-		"the %s-hooks of node %s are asked: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
+		"the %s-hooks of node %s start: %s", strings.ToLower(string(phase.Stage)), n.Name, message.Names(phase.Hooks, len(phase.Hooks)))
 }
 
 // overdue maps a reason to the result in metrics if a reboot that keeps its slot for this reason
@@ -211,7 +211,7 @@ func (a *announcer) runHookEvents(before, after *v1alpha1.RebootPolicy) {
 	}
 	if len(current.Asked) > 0 && current.Number != was.Number {
 		a.ofPolicy(after, corev1.EventTypeNormal, v1alpha1.ReasonWaitingForHook, "BeginHooks",
-			fmt.Sprintf("the %s-hooks of the run are asked, number %d: %s", strings.ToLower(string(current.Stage)), current.Number, message.Names(current.Asked, len(current.Asked))))
+			fmt.Sprintf("the %s-hooks of the run start, number %d: %s", strings.ToLower(string(current.Stage)), current.Number, message.Names(current.Asked, len(current.Asked))))
 	}
 }
 

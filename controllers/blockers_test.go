@@ -9,7 +9,7 @@ import (
 )
 
 var _ = Describe("What an agent reports against a reboot", func() {
-	It("holds its node back, and no other, by one reason in condition, status and metric: an update that rolls back, a host that locksmithd may reboot (behaviours 27, 57)", func() {
+	It("holds back only its node, with one reason in condition, status and metric: an update that rolls back, a host that locksmithd may reboot (behaviours 27, 57)", func() {
 		f := makeFleet(3)
 		node, other := f.nodes[0], f.nodes[2]
 		blockers := map[string]protocol.Blocker{

@@ -114,15 +114,15 @@ func (r *DaemonSetReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ct
 	}
 	log := ctrl.LoggerFrom(ctx)
 	if len(step.Held) > 0 {
-		log.Info("Removed no agent: selectors cannot be read", "RebootPolicies", step.Held)
+		log.Info("Kept all agents, because selectors cannot be read", "RebootPolicies", step.Held)
 	}
 	if step.Foreign != "" {
-		log.Info("Left a DaemonSet alone that is not the manager's", "reason", step.Foreign)
+		log.Info("Did not change a DaemonSet that the manager does not own", "reason", step.Foreign)
 		r.reportTo(o.Policies, step.Foreign)
 	}
 	if err := r.apply(ctx, step, o.DaemonSet); err != nil {
 		if apierrors.IsConflict(err) {
-			log.V(4).Info("The DaemonSet has changed meanwhile; deciding again", "reason", err.Error())
+			log.V(4).Info("The DaemonSet has changed; deciding again", "reason", err.Error())
 			return ctrl.Result{RequeueAfter: conflictPause}, nil
 		}
 		if !errors.Is(err, context.Canceled) { // The manager is stopping, and the agents are fine.

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("With --manage-agents", func() {
-	It("makes the DaemonSet with the first policy, follows all selectors, and takes it away with the last", func() {
+	It("creates the DaemonSet with the first policy, follows all selectors, and deletes it with the last policy", func() {
 		a := bringAgents("registry/agent:1")
 		first := createPolicy("first", selecting("a"))
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
@@ -36,12 +36,12 @@ var _ = Describe("With --manage-agents", func() {
 			deletePolicy(p)
 		}
 		Eventually(a.nodes).Should(Equal([]string{"example.com/pool In [a];"}))
-		Expect(a.get().UID).To(Equal(set.UID), "it was never made anew")
+		Expect(a.get().UID).To(Equal(set.UID), "it was never created again")
 		deletePolicy(first)
 		Eventually(a.get).Should(BeNil())
 	})
 
-	It("keeps the agent of a node that leaves all selectors in mid-drain, until its attempt is over (behaviour 64)", func() {
+	It("keeps the agent of a node that leaves all selectors during its drain, until its attempt is over (behaviour 64)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")
 		a := bringAgents("registry/agent:1")
@@ -58,7 +58,7 @@ var _ = Describe("With --manage-agents", func() {
 		Expect(policyStatus(p).Conditions).NotTo(BeEmpty())
 	})
 
-	It("rolls a new image out by one write to the same DaemonSet", func() {
+	It("rolls out a new image with one write to the same DaemonSet", func() {
 		a := bringAgents("registry/agent:1")
 		createPolicy("all", nil)
 		Eventually(a.image).Should(Equal("registry/agent:1"))
@@ -72,7 +72,7 @@ var _ = Describe("With --manage-agents", func() {
 		Expect(a.writes()).To(HaveLen(1))
 	})
 
-	It("puts back what somebody else changes, and leaves alone what it does not own", func() {
+	It("reverts changes by others, and leaves fields alone that it does not own", func() {
 		a := bringAgents("registry/agent:1")
 		createPolicy("some", selecting("a"))
 		Eventually(a.get).ShouldNot(BeNil())
@@ -86,23 +86,23 @@ var _ = Describe("With --manage-agents", func() {
 		Eventually(a.image).Should(Equal("registry/agent:1"))
 		Expect(a.nodes()).To(Equal([]string{"example.com/pool In [a];"}))
 		Expect(a.get().Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement("--reboot-at-once"))
-		By("a label of its own")
+		By("a label that the operator sets")
 		a.edit(func(set *appsv1.DaemonSet) { delete(set.Labels, "app.kubernetes.io/part-of") })
 		Eventually(func() string { return a.get().Labels["app.kubernetes.io/part-of"] }).Should(Equal("reboot-operator"))
-		By("and not what `kubectl rollout restart` writes")
+		By("but not what `kubectl rollout restart` writes")
 		a.edit(func(set *appsv1.DaemonSet) {
 			set.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "2026-01-01T00:00:00Z"
 			set.Spec.Template.Spec.Containers[0].Image = "registry/other:latest" // when this is reset, the controller has seen the DaemonSet
 		})
 		Eventually(a.image).Should(Equal("registry/agent:1"))
 		Expect(a.get().Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
-		By("not even that it is there")
+		By("creating it again after a deletion")
 		gone := a.get()
 		Expect(api.Delete(context.Background(), gone)).To(Succeed())
 		Eventually(func() bool { set := a.get(); return set != nil && set.UID != gone.UID }).Should(BeTrue())
 	})
 
-	It("writes nothing while nothing changes, whatever happens to pods, nodes and status", func() {
+	It("writes nothing while nothing changes, even if pods, nodes and status do", func() {
 		f := makeFleet(1)
 		a := bringAgents("registry/agent:1")
 		p := f.policy("workers")
@@ -139,7 +139,7 @@ var _ = Describe("With --manage-agents", func() {
 		Expect(a.get().ResourceVersion).To(Equal(before.ResourceVersion))
 	})
 
-	It("leaves a DaemonSet alone that it did not make, reports it on the policy, and takes it over when asked to", func() {
+	It("leaves a DaemonSet alone that it did not create, reports it on the policy, and takes it over when it is labelled", func() {
 		a := bringAgents("registry/agent:1")
 		a.byHand()
 		before := a.get()
@@ -160,7 +160,7 @@ var _ = Describe("With --manage-agents", func() {
 		Expect(a.get().UID).To(Equal(before.UID))
 	})
 
-	It("reports on the policy what the API server refuses, and tries again", func() {
+	It("reports refusals of the API server on the policy, and tries again", func() {
 		a := &agentsManager{namespace: "agents-nowhere"}
 		a.start("registry/agent:1")
 		p := createPolicy("p", nil)
@@ -170,7 +170,7 @@ var _ = Describe("With --manage-agents", func() {
 		Eventually(a.image).Should(Equal("registry/agent:1"))
 	})
 
-	It("asks nothing about DaemonSets without the flag", func() {
+	It("sends no requests about DaemonSets without the flag", func() {
 		p := createPolicy("static", nil)
 		Eventually(func() []metav1.Condition { return policyStatus(p).Conditions }).ShouldNot(BeEmpty())
 		Expect(requests.Matching("", "daemonsets")).To(BeEmpty())

@@ -17,7 +17,7 @@ var _ = Describe("A deadline", func() {
 		return string(c.Status) + " " + c.Reason + ": " + c.Message
 	}
 
-	It("that comes near and passes is reported in condition, event, metric and notification", func() {
+	It("that is near or has passed is reported in condition, event, metric and notification", func() {
 		hook := startWebhook("notified-of-deadlines")
 		f := makeFleet(2)
 		paused := func(s *v1alpha1.RebootPolicySpec) {
@@ -49,7 +49,7 @@ var _ = Describe("A deadline", func() {
 		Eventually(conditionOf).WithArguments(p, v1alpha1.ConditionDeadlineNear).Should(BeZero())
 	})
 
-	It("that ignores windows lets a node go that is past it, and no other", func() {
+	It("that ignores windows reboots only the nodes that are past it", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(2), closed, func(s *v1alpha1.RebootPolicySpec) {
 			s.Deadline = &metav1.Duration{Duration: 4 * time.Hour}
@@ -61,7 +61,7 @@ var _ = Describe("A deadline", func() {
 		f.needSince(late, now.Now().Add(-5*time.Hour))
 		Eventually(f.granted).Should(Equal([]string{late}))
 		for _, name := range []string{late, p.Name} {
-			Eventually(notesOf).WithArguments(name).Should(ContainElement(HavePrefix("DeadlinePassed: node " + late + " is rebooted outside the windows: its deadline ended ")))
+			Eventually(notesOf).WithArguments(name).Should(ContainElement(HavePrefix("DeadlinePassed: node " + late + " will be rebooted outside the windows, because its deadline ended ")))
 		}
 		Expect(f.reason(early)).To(Equal("False WindowClosed"))
 		Expect(policyStatus(p).Grants).To(ConsistOf(HaveField("NeedSince.Time", BeTemporally("~", now.Now().Add(-5*time.Hour), 5*time.Minute))))

@@ -27,7 +27,7 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 		"just before it is too old":  {passes: estimatePace - time.Second, kept: true},
 		"once it is too old":         {passes: estimatePace},
 		"the policy was edited":      {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Spec.Priority++ }},
-		"there is none":              {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = nil }},
+		"no estimate":                {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = nil }},
 		"it has passed":              {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = new(metav1.NewTime(now.Now())) }},
 		"the process has just begun": {passes: time.Second, restarted: true},
 		"the slot stays free":        {first: fewerSlots, passes: time.Second},
@@ -50,7 +50,7 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 			s.comeBack(t)
 			s.pass(t)
 			if s.published.IsZero() != (name == "the slot stays free") {
-				t.Error("the slot is not where it should be")
+				t.Error("the slot is missing")
 			}
 			if got := s.policy().Status.EstimatedCompletionAt; got == nil || got.Equal(before) != tc.kept {
 				t.Errorf("the estimate is %v", got)

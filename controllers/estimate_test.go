@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("The estimate of a policy", func() {
-	It("is there while reboots are to come, to the minute, and causes no write of its own", func(ctx SpecContext) {
+	It("exists while reboots are pending, to the minute, and causes no extra write", func(ctx SpecContext) {
 		f := makeFleet(3)
 		p := f.policy("workers")
 		estimate := func() *metav1.Time { return policyStatus(p).EstimatedCompletionAt }

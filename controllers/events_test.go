@@ -135,8 +135,8 @@ func TestPolicyEvents(t *testing.T) {
 		"a window closes":          {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no},
 		"another has its priority": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonPolicyConflict, want: []string{"Warning PolicyConflict"}},
 		"its spec is invalid":      {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonInvalid, want: []string{"Warning Invalid"}},
-		"it has no limit to share": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonSharedPolicyNotFound, want: []string{"Warning SharedPolicyNotFound"}},
-		"it is accepted":           {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonAccepted},
+		"the policy to share with does not exist": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonSharedPolicyNotFound, want: []string{"Warning SharedPolicyNotFound"}},
+		"it is accepted": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonAccepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := func(status metav1.ConditionStatus, accepted v1alpha1.Reason) *v1alpha1.RebootPolicy {
@@ -227,7 +227,7 @@ func TestDeadlineEvents(t *testing.T) {
 		want           []string
 	}{
 		"one more is overdue":                             {before: 1, passed: 2, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
-		"one is done as another passes":                   {before: 1, passed: 1, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
+		"one is done while another passes":                {before: 1, passed: 1, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
 		"one is done":                                     {before: 2, passed: 1, passedAt: last.Add(-time.Hour), last: last},
 		"nothing has changed, by a new leader":            {before: 1, passed: 1, passedAt: last},
 		"one is overdue since its deadline was shortened": {passed: 1, passedAt: last.Add(-time.Hour), last: last, want: []string{"Warning DeadlinePassed"}},
@@ -338,10 +338,10 @@ func TestObserveReleases_Lost(t *testing.T) {
 		counts   map[string]float64
 		events   []string
 	}{
-		"in time":                 {v1alpha1.ReasonNodeGoneInReboot, 5 * time.Minute, time.Time{}, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
-		"as its hooks took long":  {v1alpha1.ReasonNodeGoneInReboot, time.Hour, time.Time{}, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
-		"overdue":                 {v1alpha1.ReasonNodeGoneInReboot, 30 * time.Minute, now, map[string]float64{}, nil},
-		"before it was rebooting": {v1alpha1.ReasonNodeGone, 0, time.Time{}, map[string]float64{}, nil},
+		"in time":                     {v1alpha1.ReasonNodeGoneInReboot, 5 * time.Minute, time.Time{}, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
+		"because its hooks took long": {v1alpha1.ReasonNodeGoneInReboot, time.Hour, time.Time{}, map[string]float64{"lost": 1}, []string{"Warning RebootLost"}},
+		"overdue":                     {v1alpha1.ReasonNodeGoneInReboot, 30 * time.Minute, now, map[string]float64{}, nil},
+		"before it was rebooting":     {v1alpha1.ReasonNodeGone, 0, time.Time{}, map[string]float64{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, recorder, s := announcing(t)
@@ -405,10 +405,10 @@ func TestObserveReleases(t *testing.T) {
 		lines []string
 		age   float64
 	}{
-		"a reboot that ends the need":   {back(), entry, succeeded("2026-05-30T22:00:00Z"), 48*3600 + 360},
-		"a reboot that does not end it": {needsAgain, entry, succeeded("2026-05-30T22:00:00Z"), 0},
-		"of a need nobody knows since":  {back(), unknown, succeeded(""), 0},
-		"an attempt that disturbed none": {undisturbed, entry, []string{common + `"result"="Cancelled" "reason"="HookFailed" "message"="refused" ` +
+		"a reboot that ends the need":     {back(), entry, succeeded("2026-05-30T22:00:00Z"), 48*3600 + 360},
+		"a reboot that does not end it":   {needsAgain, entry, succeeded("2026-05-30T22:00:00Z"), 0},
+		"of a need with an unknown start": {back(), unknown, succeeded(""), 0},
+		"an attempt that disturbed no node": {undisturbed, entry, []string{common + `"result"="Cancelled" "reason"="HookFailed" "message"="refused" ` +
 			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:06:00Z" "drain"="" "reboot"="" "settle"="" ` +
 			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
 		"a drain that was given up": {aborted, entry, []string{common + `"result"="Aborted" "reason"="DrainTimedOut" "message"="web-1 stays" ` +

@@ -36,11 +36,11 @@ type FleetLockOptions struct {
 }
 
 func (o *FleetLockOptions) bind(flags *flag.FlagSet) {
-	flags.StringVar(&o.Address, "fleetlock-bind-address", "0", "Where the FleetLock protocol is served to hosts, such as :8444; 0 turns it off.")
-	flags.DurationVar(&o.Hold, "fleetlock-hold", fleetlockserver.DefaultHold, "How long a FleetLock request waits for a yes before the answer is no.")
-	flags.BoolVar(&o.Requests, "fleetlock-requests", false, "Let a FleetLock request count as a request for a reboot. Zincati does not need it, because its staged update counts.")
+	flags.StringVar(&o.Address, "fleetlock-bind-address", "0", "Address at which the FleetLock protocol is served to hosts, such as :8444; 0 turns it off.")
+	flags.DurationVar(&o.Hold, "fleetlock-hold", fleetlockserver.DefaultHold, "How long a FleetLock request waits for permission before it is refused.")
+	flags.BoolVar(&o.Requests, "fleetlock-requests", false, "Treat a FleetLock request as a request for a reboot. Zincati does not need this, because its staged update counts.")
 	flags.BoolVar(&o.CheckSource, "fleetlock-check-source", false, "Refuse FleetLock requests that do not come from an address of their Node.")
-	flags.StringVar(&o.CertDir, "fleetlock-cert-dir", "", "Folder with tls.crt and tls.key, to serve FleetLock over HTTPS.")
+	flags.StringVar(&o.CertDir, "fleetlock-cert-dir", "", "Folder with tls.crt and tls.key for serving FleetLock over HTTPS.")
 }
 
 func (o *FleetLockOptions) enabled() bool { return o.Address != "" && o.Address != "0" }
@@ -50,7 +50,7 @@ func (o *FleetLockOptions) check() error {
 	case !o.enabled() && (o.Requests || o.CheckSource || o.CertDir != ""):
 		return errors.New("--fleetlock-requests, --fleetlock-check-source and --fleetlock-cert-dir have no effect without --fleetlock-bind-address")
 	case o.enabled() && (o.Hold < 0 || o.Hold > maxHold):
-		return fmt.Errorf("--fleetlock-hold %s is not between 0 and %s: Zincati waits no longer for an answer", o.Hold, maxHold)
+		return fmt.Errorf("--fleetlock-hold %s must be between 0 and %s, because Zincati gives up after 30 minutes", o.Hold, maxHold)
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func TestSetupFleetLock_ServesHTTPSByTheSecretOfNow(t *testing.T) {
 	}
 }
 
-func TestSetupFleetLock_NamesTheFlagOfWhatIsWrong(t *testing.T) {
+func TestSetupFleetLock_NamesTheWrongFlag(t *testing.T) {
 	for name, o := range map[string]FleetLockOptions{
 		"--fleetlock-cert-dir":     {Address: "127.0.0.1:0", CertDir: t.TempDir()},
 		"--fleetlock-bind-address": {Address: "127.0.0.1:x"},

@@ -69,7 +69,7 @@ var _ = Describe("A flood", func() {
 			return reconciles()
 		}
 		decided, asked := footprint.Flood(GinkgoT(), "manager", description, one, rest, requests.Len)
-		Expect(asked).To(BeNumerically("<=", putOff), "beside watches, which end by themselves and are opened again")
+		Expect(asked).To(BeNumerically("<=", putOff), "not counting watches, which end by themselves and are opened again")
 		return decided
 	}
 
@@ -85,7 +85,7 @@ var _ = Describe("A flood", func() {
 		return f
 	}
 
-	It("of heartbeats on many nodes is not even looked at (behaviour 56)", func() {
+	It("of heartbeats on many nodes is ignored (behaviour 56)", func() {
 		f := waiting(20)
 		decided := flooded("heartbeats on 20 nodes", func(i int) {
 			f.heartbeat(f.nodes[i%len(f.nodes)], time.Unix(int64(i), 0))
@@ -93,7 +93,7 @@ var _ = Describe("A flood", func() {
 		Expect(decided).To(BeNumerically("<=", putOff))
 	})
 
-	It("of changes on one node is decided about in fewer passes than there are changes, and nothing is written", func() {
+	It("of changes on one node causes fewer passes than there are changes, and no write", func() {
 		f := waiting(1)
 		decided := flooded("changes of one node's labels", func(i int) {
 			f.patch(f.nodes[0], map[string]any{"metadata": map[string]any{"labels": map[string]any{"example.com/flood": strconv.Itoa(i)}}})
@@ -101,7 +101,7 @@ var _ = Describe("A flood", func() {
 		Expect(decided).To(BeNumerically("<=", testenv.Number("FLOOD", 100)))
 	})
 
-	It("of Events wakes nobody", func() {
+	It("of Events causes no pass", func() {
 		f := waiting(1)
 		decided := flooded("Events about a node", func(i int) {
 			Expect(api.Create(context.Background(), &eventsv1.Event{
@@ -116,7 +116,7 @@ var _ = Describe("A flood", func() {
 })
 
 var _ = Describe("A node that needs and does not need a reboot in turn", func() {
-	It("is granted and released in turn, and causes no more Events than there are reasons (behaviour 3)", func() {
+	It("is granted and released in turn, and causes at most one Event for each reason (behaviour 3)", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
 		name := f.nodes[0]

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A slot that is freed while many nodes are updated with why they wait", func() {
-	It("does not wait until all have been updated", func() {
+	It("is granted again before all of them are updated", func() {
 		const waiting = 60
 		f := makeFleet(waiting + 1)
 		p := f.policy("workers")

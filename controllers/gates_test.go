@@ -113,7 +113,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		create(token)
 	})
 
-	It("holds reboots up while its query has a result, and lets them go on when it has none", func() {
+	It("blocks reboots while its query has a result", func() {
 		server.fire(7)
 		f := makeFleet(3)
 		p := f.policy("workers", server.gate())
@@ -158,7 +158,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Consistently(server.asked.Load, 3*gateInterval).Should(BeNumerically("<=", asked+1))
 	})
 
-	It("is a no while the server does not answer, and no other policy waits for it", func() {
+	It("blocks reboots while the server does not respond, but not those of other policies", func() {
 		server.Freeze()
 		slow, other := makeFleet(2), makeFleet(1)
 		p := slow.policy("workers", server.gate())
@@ -180,7 +180,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Eventually(slow.granted).Should(HaveLen(1))
 	})
 
-	It("reports which Secret is missing, and takes it from the next question on", func() {
+	It("reports a missing Secret, and uses it from the next query on", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", server.gate(func(g *v1alpha1.PrometheusGate) { g.SecretRef.Name = "late" }))
 		f.need(f.nodes...)
@@ -194,7 +194,7 @@ var _ = Describe("A gate that asks Prometheus", Ordered, ContinueOnFailure, func
 		Eventually(f.granted).Should(HaveLen(1))
 	})
 
-	It("is asked once, however many nodes and policies wait, and writes nothing while its answer is the same", func() {
+	It("is queried once for all nodes and policies that wait, and writes nothing while its result is the same", func() {
 		server.fire(7)
 		a, b := makeFleet(10), makeFleet(10)
 		p := a.policy("workers", server.gate())

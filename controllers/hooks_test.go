@@ -30,7 +30,7 @@ var _ = Describe("Hooks", func() {
 		return f.nodes[0], p
 	}
 
-	It("run before the drain and after the boot, and take no stale answer (behaviours 49, 51, 52)", func() {
+	It("run before the drain and after the boot, and accept no stale answer (behaviours 49, 51, 52)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
 		f.annotate(name, before, "true")
@@ -62,7 +62,7 @@ var _ = Describe("Hooks", func() {
 		Expect(annotations()).NotTo(HaveKey(after), "an answer that was taken")
 	})
 
-	It("are asked again by another policy to which the node has moved (behaviour 51)", func() {
+	It("run again for another policy to which the node has moved (behaviour 51)", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
 		f.policy("old", hooks)
@@ -82,7 +82,7 @@ var _ = Describe("Hooks", func() {
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))
 	})
 
-	It("remove answers and nothing else, and report what is no answer (behaviour 51)", func() {
+	It("remove answers and nothing else, and report invalid answers (behaviour 51)", func() {
 		f = makeFleet(1)
 		name, others := f.nodes[0], `{"csi.example.com":"volumes of n1"}`
 		f.annotate(name, before, others)
@@ -94,7 +94,7 @@ var _ = Describe("Hooks", func() {
 		Expect(annotations()).To(HaveKeyWithValue(before, others), "the manager has not asked for it")
 		f.annotate(name, v1alpha1.AnnotationPaused, "true")
 		Eventually(labels).ShouldNot(HaveKey(v1alpha1.LabelBeforeReboot))
-		Expect(annotations()).To(HaveKeyWithValue(before, others), "it is nobody's answer at the end of the phase either")
+		Expect(annotations()).To(HaveKeyWithValue(before, others), "it is not removed at the end of the phase either")
 
 		By("going on with an answer in its place")
 		f.annotate(name, v1alpha1.AnnotationPaused, nil)

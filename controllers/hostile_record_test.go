@@ -18,7 +18,7 @@ import (
 // The content of one node's record may only affect that node, but not the policy's status or a
 // slot.
 var _ = Describe("A record with impossible content", func() {
-	It("leaves other nodes to their reboots, whatever twelve show", func() {
+	It("does not prevent reboots of other nodes", func() {
 		const strange = 12
 		most := int32(strange + 1)
 		f := makeFleet(strange + 5)
@@ -47,7 +47,7 @@ var _ = Describe("A record with impossible content", func() {
 				Eventually(f.reason).WithArguments(name).ShouldNot(BeEmpty(), "%s is reported", name)
 				continue
 			}
-			Eventually(func() bool { return isNamed(policyStatus(p), name) }).Should(BeTrue(), "%s is reported where it can be", name)
+			Eventually(func() bool { return isNamed(policyStatus(p), name) }).Should(BeTrue(), "%s is reported if it can be", name)
 		}
 	})
 })

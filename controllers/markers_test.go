@@ -59,7 +59,7 @@ var _ = Describe("Node markers", func() {
 		f.finishes(name)
 	}
 
-	It("are on a node from the grant until it is back, in the writes that are made anyway", func() {
+	It("are on a node from the grant until it is back, without extra writes", func() {
 		name, _ := begin(nothing, noGrace, noTraffic)
 		Expect(markers(name)).To(Equal(all), "grant and markers are one write")
 		f.start(name)
@@ -72,7 +72,7 @@ var _ = Describe("Node markers", func() {
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 	})
 
-	It("are gone when the grant is cancelled, but for a maintenance that another program has announced", func() {
+	It("are removed when the grant is cancelled, except for a maintenance that another program announced", func() {
 		name, _ := begin(func(name string) {
 			f.reports(name, testenv.Condition(corev1.NodeMaintenancePlanned, "True", "Firmware"))
 		}, noGrace, noTraffic)
@@ -83,7 +83,7 @@ var _ = Describe("Node markers", func() {
 		Expect(markers(name)).To(Equal(map[string]string{planned: "True Firmware"}))
 	})
 
-	It("are gone when the agent has given up", func() {
+	It("are removed when the agent has given up", func() {
 		name, p := begin(nothing, noGrace, noTraffic)
 		f.start(name)
 		f.abort(name)
@@ -108,7 +108,7 @@ var _ = Describe("Node markers", func() {
 		Expect(f.grant(name).Annotations).To(BeEmpty())
 	})
 
-	It("announce a maintenance before hooks are asked, and end that when one refuses", func() {
+	It("announce a maintenance before hooks run, and end it when one refuses", func() {
 		f = makeFleet(1)
 		name := f.nodes[0]
 		f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
@@ -123,7 +123,7 @@ var _ = Describe("Node markers", func() {
 })
 
 var _ = Describe("An autoscaler", func() {
-	It("that is deleting a node has it, and it uses up the limit", func() {
+	It("that is deleting a node keeps it, and the node uses up the limit", func() {
 		f := makeFleet(1)
 		name := f.nodes[0]
 		p := f.policy("workers")

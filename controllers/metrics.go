@@ -46,7 +46,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Buckets: []float64{600, 3600, 6 * 3600, 86400, 2 * 86400, 3 * 86400, 7 * 86400, 14 * 86400, 21 * 86400, 30 * 86400, 60 * 86400, 90 * 86400},
 		}, []string{"policy"}),
 		grantLatency: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: prefix + "grant_latency_seconds", Help: "From the moment a slot was free and a node asked, to the node's grant.",
+			Name: prefix + "grant_latency_seconds", Help: "How long nodes waited for their grant while they needed a reboot and a slot was free.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60},
 		}),
 		gauges: newGauges(),

@@ -10,7 +10,7 @@ import (
 )
 
 var _ = Describe("Metrics", func() {
-	It("name a node while it holds a grant and no longer, and show how overdue it is (behaviour 26)", func() {
+	It("name a node only while it holds a grant, and show how overdue it is (behaviour 26)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")
 		phases := func() []string { return labelsOf("reboot_operator_reboot_phase_seconds", p.Name, "node", "phase") }
@@ -30,7 +30,7 @@ var _ = Describe("Metrics", func() {
 		Expect(overdue()).To(BeEmpty())
 	})
 
-	It("begin at 0: a counter that begins at 1 is no increase to Prometheus", func() {
+	It("begin at 0, because Prometheus sees no increase in a counter that begins at 1", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
 		results := func() []string { return labelsOf("reboot_operator_reboots_total", p.Name, "engine", "result") }
@@ -47,7 +47,7 @@ var _ = Describe("Metrics", func() {
 		Eventually(nobodys).Should(BeEmpty())
 	})
 
-	It("are gone with their policy", func() {
+	It("are removed with their policy", func() {
 		f := makeFleet(1)
 		p := f.policy("workers")
 		f.need(f.nodes...)

@@ -57,7 +57,7 @@ func notifies(name string, events ...v1alpha1.NotifyEvent) func(*v1alpha1.Reboot
 }
 
 var _ = Describe("A service that is notified", func() {
-	It("is notified of a run once at its begin and once at its end, whoever leads", func() {
+	It("is notified once when a run begins and once when it ends, even if the leader changes", func() {
 		hook := startWebhook("notified-of-runs")
 		f := makeFleet(3)
 		f.need(f.nodes[:2]...)
@@ -94,7 +94,7 @@ var _ = Describe("A service that is notified", func() {
 		Eventually(hook.messages).Should(ConsistOf("Policy " + p.Name + " begins to reboot nodes, at most 1 at once. 1 needs it: " + gpus.nodes[0] + "."))
 	})
 
-	It("that cannot be notified holds no reboot up, and an event reports it", func() {
+	It("that cannot be notified delays no reboot, and an event reports it", func() {
 		var waiting atomic.Int32
 		hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			waiting.Add(1)
@@ -130,7 +130,7 @@ var _ = Describe("A service that is notified", func() {
 				"kubectl annotate rebootpolicy "+p.Name+` reboot-operator.io/resume="what was fixed"`))
 	})
 
-	It("is notified of a drain that does not end, and of none that was cancelled", func() {
+	It("is notified of a drain that does not end, but not of one that was cancelled", func() {
 		hook := startWebhook("notified-of-drains")
 		f := makeFleet(1)
 		name := f.nodes[0]
@@ -139,21 +139,21 @@ var _ = Describe("A service that is notified", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		f.start(name)
 		f.plays(name, agents.Abort(v1alpha1.ReasonCancelled, "", time.Now()))
-		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeNumerically(">", 1), "it is no failure, and holds nothing back")
+		Eventually(func() int64 { return f.grant(name).Seq }).Should(BeNumerically(">", 1), "it is not a failure, and delays nothing")
 		f.start(name)
 		f.passes(name, time.Hour)
 		Eventually(f.reason).WithArguments(name).Should(Equal("True DrainTimedOut"))
 		Eventually(hook.messages).Should(ConsistOf(HavePrefix("Policy " + p.Name + ": the reboot of node " + name + " failed (DrainTimedOut): the drain began at ")))
 	})
 
-	It("is notified of each node where it wants that, by the user's template", func() {
+	It("is notified of each node if it asks for that, with the user's template", func() {
 		hook := startWebhook("notified-of-nodes")
 		f := makeFleet(1)
 		f.need(f.nodes[0])
 		p := f.policy("workers", notifies("notified-of-nodes", v1alpha1.NotifyRebooting, v1alpha1.NotifyBack),
 			func(s *v1alpha1.RebootPolicySpec) { s.Notify[0].Template = "{event} {node}: {text}" })
 		Eventually(f.granted).Should(HaveLen(1))
-		rebooting := fmt.Sprintf("Rebooting %[1]s: Policy %[2]s: node %[1]s is drained and rebooted", f.nodes[0], p.Name)
+		rebooting := fmt.Sprintf("Rebooting %[1]s: Policy %[2]s: node %[1]s will be drained and rebooted", f.nodes[0], p.Name)
 		Eventually(hook.messages).Should(ConsistOf(rebooting))
 		f.reboot(f.nodes[0])
 		Eventually(hook.messages).Should(ConsistOf(rebooting,

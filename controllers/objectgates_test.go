@@ -68,7 +68,7 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		create(unstructuredOf(diskKind))
 	})
 
-	It("holds reboots up while its expression is false, and lets them go on when it is true", func() {
+	It("blocks reboots while its expression is false", func() {
 		disk := makeDisk("sick", "bad")
 		f := makeFleet(2)
 		p := f.policy("workers", diskGate("sick"))
@@ -98,7 +98,7 @@ var _ = Describe("A gate of objects", Ordered, ContinueOnFailure, func() {
 		}
 	})
 
-	It("reports an expression that does not compile on the policy, and reboots nothing by it", func() {
+	It("reports an expression that does not compile on the policy, and blocks reboots", func() {
 		makeDisk("well", "good")
 		f := makeFleet(1)
 		p := f.policy("workers", diskGate("well", func(g *v1alpha1.ObjectGate) { g.Expression = "object.health = 'good'" }))

@@ -64,11 +64,11 @@ var _ = Describe("A command of docs/operations.md", func() {
 			Eventually(reasonsOf).WithArguments(name).Should(ContainElement("Urgent"))
 		}
 		Eventually(hook.messages).Should(ConsistOf(
-			"Policy " + p.Name + ": node " + f.nodes[0] + " is rebooted without waiting for a window, by an urgent request: CVE-2026-12345"))
+			"Policy " + p.Name + ": node " + f.nodes[0] + " will be rebooted without waiting for a window, because its request is urgent: CVE-2026-12345"))
 		Expect(f.reason(f.nodes[1])).To(Equal("False WindowClosed"))
 	})
 
-	It("holds a node up and lets it go: Pause this node, Go on with this node (behaviour 23)", func(ctx SpecContext) {
+	It("pauses a node and resumes it: Pause this node, Go on with this node (behaviour 23)", func(ctx SpecContext) {
 		f, p := waiting()
 		f.need(f.nodes...)
 		Eventually(f.granted).Should(Equal(f.nodes))
@@ -90,7 +90,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		Expect(f.get(f.nodes[0]).Spec.Unschedulable).To(BeFalse())
 	})
 
-	It("holds all policies up: Stop everything", func(ctx SpecContext) {
+	It("pauses all policies: Stop everything", func(ctx SpecContext) {
 		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) {
 			s.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: metav1.NewTime(time.Now().Add(time.Hour)), Reason: "CVE", Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresPause}}}
 		})
@@ -103,7 +103,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		Eventually(windowOf).WithArguments(other).Should(Equal(v1alpha1.WindowPaused))
 	})
 
-	It("holds all nodes up with a reason and an end, and lets them go: Pause a policy, Go on with a policy (behaviour 22)", func(ctx SpecContext) {
+	It("pauses a policy with a reason and an end, and resumes it: Pause a policy, Go on with a policy (behaviour 22)", func(ctx SpecContext) {
 		f, p := waiting()
 		tomorrow := metav1.NewTime(time.Now().Add(24 * time.Hour).UTC().Truncate(time.Second))
 		commands["Pause a policy"] = regexp.MustCompile(`20\d\d-[^"]*`).ReplaceAllString(commands["Pause a policy"], tomorrow.Format(time.RFC3339))
@@ -155,7 +155,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElements("Halted", "Resumed"))
 	})
 
-	It("makes a node nobody's, and takes it back: Take a node out for good, Take it back in", func(ctx SpecContext) {
+	It("takes a node out of all policies, and back: Take a node out for good, Take it back in", func(ctx SpecContext) {
 		var line v1alpha1.RebootPolicySpec
 		Expect(yaml.UnmarshalStrict([]byte(blocksOf("yaml")["Take a node out for good"]), &line)).To(Succeed())
 		f, p := waiting(func(s *v1alpha1.RebootPolicySpec) {
@@ -182,7 +182,7 @@ var _ = Describe("A command of docs/operations.md", func() {
 })
 
 var _ = Describe("The commands", func() {
-	It("are each run by a spec above, and those of the README are among them", func() {
+	It("are each run by a spec above, including those of the README", func() {
 		commands := blocksOf("sh")
 		source, err := os.ReadFile("operations_test.go")
 		Expect(err).NotTo(HaveOccurred())

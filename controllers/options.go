@@ -85,13 +85,13 @@ var DefaultPaces = Paces{Counts: 15 * time.Second, AgentEvent: 5 * time.Second, 
 // Bind registers the flags with their defaults.
 func (o *Options) Bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "Elect a leader with a Lease; only the leader acts.")
-	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", ":8443", "Where metrics are served; 0 turns them off.")
+	flags.StringVar(&o.MetricsAddr, "metrics-bind-address", ":8443", "Address at which metrics are served; 0 turns them off.")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics over TLS, with authentication and authorization.")
-	flags.StringVar(&o.ProbeAddr, "health-probe-bind-address", ":8081", "Where /healthz and /readyz are served; 0 turns them off.")
+	flags.StringVar(&o.ProbeAddr, "health-probe-bind-address", ":8081", "Address at which /healthz and /readyz are served; 0 turns them off.")
 	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the Lease and of the agents (default: the pod's).")
-	flags.BoolVar(&o.ManageAgents, "manage-agents", false, "Make the agents' DaemonSet: create it, keep it and remove it with the last policy.")
-	flags.StringVar(&o.AgentImage, "agent-image", "", "Image of the agents, with --manage-agents.")
-	flags.Func("agent-arg", "One more argument of the agents, with --manage-agents; may be given several times.", func(arg string) error {
+	flags.BoolVar(&o.ManageAgents, "manage-agents", false, "Manage the agents' DaemonSet: create it, update it, and delete it with the last policy.")
+	flags.StringVar(&o.AgentImage, "agent-image", "", "Image that the agents run, with --manage-agents.")
+	flags.Func("agent-arg", "Additional argument for the agents, with --manage-agents; may be given several times.", func(arg string) error {
 		o.AgentArgs = append(o.AgentArgs, arg)
 		return nil
 	})
@@ -118,11 +118,11 @@ func (o *Options) Complete() error {
 func (o *Options) checkAgents() error {
 	switch {
 	case !o.ManageAgents && o.AgentImage != "":
-		return errors.New("--agent-image has no effect without --manage-agents: the agents' DaemonSet names its own")
+		return errors.New("--agent-image has no effect without --manage-agents: the agents' DaemonSet names its image")
 	case !o.ManageAgents && len(o.AgentArgs) > 0:
-		return errors.New("--agent-arg has no effect without --manage-agents: the agents' DaemonSet has its own")
+		return errors.New("--agent-arg has no effect without --manage-agents: the agents' DaemonSet has its arguments")
 	case o.ManageAgents && o.AgentImage == "":
-		return errors.New("--agent-image is needed with --manage-agents: what the agents' DaemonSet is to run")
+		return errors.New("--agent-image is needed with --manage-agents: it names the image that the agents run")
 	case o.ManageAgents && o.Namespace == "":
 		return errors.New("--namespace is needed outside a pod: it holds the agents' DaemonSet for --manage-agents")
 	}

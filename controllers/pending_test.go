@@ -48,7 +48,7 @@ var _ = Describe("The pending taint", func() {
 		}
 		return f, p, goes, waits
 	}
-	It("is on those that wait for their turn, and goes with the uncordon, in one write", func() {
+	It("is on nodes that wait for their turn, and is removed in the same write as the cordon", func() {
 		f, _, goes, waits := waiting(3)
 		Expect(f.taints(goes)).NotTo(ContainElement(pending))
 		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
@@ -83,7 +83,7 @@ var _ = Describe("The pending taint", func() {
 		Expect(tainted).To(BeNumerically("<", published), "%v", writes)
 	})
 
-	It("keeps new pods off a node that waits for one, until that has gone", func() {
+	It("keeps new pods off a node that waits for a pod, until the pod has gone", func() {
 		const off = v1alpha1.TaintPending + ":NoSchedule"
 		f := makeFleet(2)
 		p := f.policy("workers", waitsForPods, func(s *v1alpha1.RebootPolicySpec) { s.Gates.BlockingPods[0].TaintEffect = corev1.TaintEffectNoSchedule })
@@ -109,7 +109,7 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.taints).WithArguments(f.nodes[0]).Should(And(ContainElement(theirs), Not(ContainElement(pending))))
 	})
 
-	It("is gone before the policy is", func() {
+	It("is removed before the policy", func() {
 		f, p, goes, waits := waiting(3)
 		Expect(api.Delete(context.Background(), p)).To(Succeed())
 		Eventually(isGone).WithArguments(p).Should(BeTrue())
@@ -119,7 +119,7 @@ var _ = Describe("The pending taint", func() {
 		Expect(f.taints(f.nodes[2])).To(ContainElement(theirs))
 	})
 
-	It("is taken away from a node that no policy governs", func() {
+	It("is removed from a node that no policy governs", func() {
 		f := makeFleet(1)
 		node := f.get(f.nodes[0])
 		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule})
@@ -127,7 +127,7 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.taints).WithArguments(f.nodes[0]).ShouldNot(ContainElement(pending))
 	})
 
-	It("keeps a taint that somebody sets at the same moment, and is set again", func() {
+	It("does not overwrite a taint that somebody sets at the same moment, and is set again", func() {
 		f := makeFleet(2)
 		raced := f.nodes[1]
 		tries := 0
@@ -146,7 +146,7 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.taints).WithArguments(raced).Should(ContainElements(pending, "example.com/racex:NoExecute", "example.com/racexx:NoExecute"))
 	})
 
-	It("keeps no reboot, no condition and no other node waiting where a webhook refuses it", func() {
+	It("delays no reboot, no condition and no other node if a webhook refuses it", func() {
 		f := makeFleet(3)
 		refused := f.nodes[1]
 		requests.meddleWith(func(r *http.Request) bool {

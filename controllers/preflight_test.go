@@ -48,7 +48,7 @@ func waitsForPods(s *v1alpha1.RebootPolicySpec) {
 }
 
 var _ = Describe("Pods that keep their node", func() {
-	It("lets other nodes go first, and has the same reason everywhere", func() {
+	It("let other nodes go first, with the same reason everywhere", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", waitsForPods)
 		Eventually(acceptedReason).WithArguments(p).Should(Equal("Accepted"))
@@ -72,7 +72,7 @@ var _ = Describe("Pods that keep their node", func() {
 		Eventually(f.granted).Should(Equal(f.nodes[:1]))
 	})
 
-	It("asks in writes that are made all the same, and takes the question back while the node's turn cannot come", func() {
+	It("are requested without extra writes, and not while the node's turn cannot come", func() {
 		f := makeFleet(1)
 		p := f.policy("workers", limit(0))
 		writes := func() int { return len(requests.Matching(http.MethodPatch, "/nodes/"+f.nodes[0]+"/status")) }
@@ -86,7 +86,7 @@ var _ = Describe("Pods that keep their node", func() {
 		Expect(writes() - before).To(Equal(2))
 	})
 
-	It("reports nodes whatever somebody writes for their agents", func() {
+	It("are reported even if somebody overwrites the records of agents", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(0))
 		f.need(f.nodes...)
@@ -101,7 +101,7 @@ var _ = Describe("Pods that keep their node", func() {
 		Eventually(f.reason).WithArguments(f.nodes[1]).Should(Equal("False UndrainablePod"))
 	})
 
-	It("go after the others if a budget is closed, are tried, and cost the policy no failure", func() {
+	It("go last if a budget is closed, are tried, and do not count for maxFailures", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(0), func(s *v1alpha1.RebootPolicySpec) { s.MaxFailures = new(int32(1)) })
 		f.need(f.nodes...)

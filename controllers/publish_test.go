@@ -37,7 +37,7 @@ func TestConverge_MarksGiveWayToASlotThatWaits(t *testing.T) {
 }
 
 // A grant is published from the cache, and after a conflict from a live read of the Node.
-func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
+func TestPublish_ReadsTheNodeOnlyIfTheCacheIsBehind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Node)
 		reads  int // live reads of the node with the grant, before it is published and before it is cancelled
@@ -75,7 +75,7 @@ func TestPublish_ReadsTheNodeOnlyWhereTheCacheIsBehind(t *testing.T) {
 
 // A grant that somebody removes during its reboot is written again, because the reboot could not be
 // finished without it. It does not count as a new one.
-func TestPublish_AGrantThatWasRemovedInItsRebootIsNoNewOne(t *testing.T) {
+func TestPublish_AGrantRemovedDuringItsRebootIsNotNew(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy().Status.Grants[0]
 	s.progress(t, e, protocol.PhaseRebooting)

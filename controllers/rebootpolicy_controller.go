@@ -113,7 +113,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	}
 	known := r.ledger.of(s.Policy.UID)
 	if apierrors.IsConflict(err) {
-		ctrl.LoggerFrom(ctx).V(4).Info("The policy has changed meanwhile; deciding again", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("The policy has changed; deciding again", "reason", err.Error())
 		known.conflicts++
 		return ctrl.Result{RequeueAfter: timing.Backoff(known.conflicts, s.conflictPause(), errorPauseMax)}, nil
 	}
@@ -130,7 +130,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		return ctrl.Result{}, s.refused
 	}
 	if s.refused != nil {
-		ctrl.LoggerFrom(ctx).Error(s.refused, "Some writes failed; other work is due soon")
+		ctrl.LoggerFrom(ctx).Error(s.refused, "Some writes failed; trying again after work that is due sooner")
 	}
 	return ctrl.Result{RequeueAfter: s.later}, nil
 }
@@ -257,7 +257,7 @@ func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.
 	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
 	if isRefusal(err) {
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
-			"the policy stays until its nodes have lost what it has set on them: "+err.Error())
+			"the policy is not deleted until everything that it set on its nodes is removed: "+err.Error())
 	}
 	if err != nil || !all {
 		return err

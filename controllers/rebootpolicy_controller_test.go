@@ -26,7 +26,7 @@ import (
 var _ = Describe("Manager", func() {
 	ctx := context.Background()
 
-	It("reboots three nodes strictly in turn, and reports to the others why they wait (behaviours 14, 49, 59)", func() {
+	It("reboots three nodes strictly in turn, and reports why the others wait (behaviours 14, 49, 59)", func() {
 		f := makeFleet(3)
 		p := f.policy("workers")
 		f.need(f.nodes...)
@@ -58,7 +58,7 @@ var _ = Describe("Manager", func() {
 		Expect(countOf("reboot_operator_reboots_total", p.Name, "succeeded")).To(BeEquivalentTo(3))
 	})
 
-	It("leaves nodes cordoned that an administrator cordoned before the reboot, or again during it (behaviours 43, 44)", func() {
+	It("leaves nodes cordoned that an administrator cordoned before or during the reboot (behaviours 43, 44)", func() {
 		f := makeFleet(2)
 		before, anew := f.nodes[0], f.nodes[1]
 		f.patch(before, map[string]any{"spec": map[string]any{"unschedulable": true}})
@@ -81,7 +81,7 @@ var _ = Describe("Manager", func() {
 		}
 	})
 
-	It("frees the slot of a node that is deleted in mid-reboot (behaviour 25)", func() {
+	It("frees the slot of a node that is deleted during its reboot (behaviour 25)", func() {
 		f := makeFleet(2)
 		f.policy("workers")
 		f.need(f.nodes...)
@@ -141,7 +141,7 @@ var _ = Describe("Manager", func() {
 		Eventually(acceptedReason).WithArguments(a).Should(Equal("Accepted"))
 	})
 
-	It("counts a node as down that one of two conditions Ready calls down", func() {
+	It("counts a node as down if one of two Ready conditions says so", func() {
 		f := makeFleet(2)
 		node := f.get(f.nodes[0])
 		node.Status.Conditions = append([]corev1.NodeCondition{{
@@ -153,7 +153,7 @@ var _ = Describe("Manager", func() {
 		f.show("False BudgetExhausted", f.nodes[1])
 	})
 
-	It("takes a grant annotation it cannot read for no permission, reports it, and repairs it (behaviour 54)", func() {
+	It("does not take an unreadable grant for a permission, reports it, and repairs it (behaviour 54)", func() {
 		f := makeFleet(1)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationGrant, "{not json")
 		f.policy("workers")
@@ -161,7 +161,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.reason).WithArguments(f.nodes[0]).Should(Equal("True Granted"))
 	})
 
-	It("reboots the others even if a node's agent or an administrator writes values that no status may hold", func() {
+	It("reboots the other nodes even if an agent or an administrator writes values that a status may not hold", func() {
 		f := makeFleet(2)
 		f.need(f.nodes...)
 		f.annotate(f.nodes[0], v1alpha1.AnnotationReport, `{"blockedBy":[{"reason":"`+strings.Repeat("x", 65)+`","message":"`+strings.Repeat("y", 2000)+`"}]}`)
@@ -172,7 +172,7 @@ var _ = Describe("Manager", func() {
 		Eventually(f.granted).Should(Equal(f.nodes[1:]))
 	})
 
-	It("gives the slot back of a node whose grant an admission policy refuses, and cancels it where it is published late", func() {
+	It("frees the slot of a node whose grant an admission policy refuses, and cancels the grant if it is published late", func() {
 		f := makeFleet(4)
 		refusing := f.nodes[0]
 		admit := refuseGrants(refusing)
@@ -208,7 +208,7 @@ var _ = Describe("Manager", func() {
 		Eventually(grantsOf).WithArguments(p).Should(BeEmpty())
 	})
 
-	It("keeps the nodes of an invalid policy from one of lower priority, which names them", func() {
+	It("does not give the nodes of an invalid policy to one of lower priority, which names them", func() {
 		f := makeFleet(1)
 		f.need(f.nodes[0])
 		first := f.policy("first", func(s *v1alpha1.RebootPolicySpec) {
@@ -227,7 +227,7 @@ var _ = Describe("Manager", func() {
 		Eventually(acceptedReason).WithArguments(second).Should(Equal("Accepted"))
 	})
 
-	It("gives the slot back of a node whose grant a mutating admission policy drops", func() {
+	It("frees the slot of a node whose grant a mutating admission policy drops", func() {
 		f := makeFleet(2)
 		dropping := f.nodes[0]
 		dropGrants(dropping)
@@ -261,7 +261,7 @@ var _ = Describe("Manager", func() {
 		}
 	})
 
-	It("decides again where another manager has written the ledger first (behaviour 17)", func() {
+	It("decides again if another manager has written the ledger first (behaviour 17)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })
 		f.need(f.nodes...)
@@ -288,7 +288,7 @@ var _ = Describe("Manager", func() {
 		Consistently(f.granted, "300ms").Should(HaveLen(1))
 	})
 
-	It("is quiet at rest: heartbeats cause no request at all (behaviours 4, 56)", func() {
+	It("sends no requests at rest, not even because of heartbeats (behaviours 4, 56)", func() {
 		f := makeFleet(3)
 		f.need(f.nodes...)
 		f.show("False NoPolicy", f.nodes...)

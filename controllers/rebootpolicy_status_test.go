@@ -49,12 +49,12 @@ func TestLastReboot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, back, want *metav1.Time
 	}{
-		"the first":                       {nil, later(-time.Minute), later(-time.Minute)},
-		"a later one":                     {later(-time.Hour), later(-time.Minute), later(-time.Minute)},
-		"an earlier one":                  {later(0), later(-time.Minute), later(0)},
-		"a leader that is a little ahead": {later(4 * time.Minute), later(-time.Minute), later(4 * time.Minute)},
-		"a leader that was a day ahead":   {later(24 * time.Hour), later(-time.Minute), later(-time.Minute)},
-		"which nobody has followed":       {later(24 * time.Hour), nil, later(24 * time.Hour)},
+		"the first":                           {nil, later(-time.Minute), later(-time.Minute)},
+		"a later one":                         {later(-time.Hour), later(-time.Minute), later(-time.Minute)},
+		"an earlier one":                      {later(0), later(-time.Minute), later(0)},
+		"a leader that is a little ahead":     {later(4 * time.Minute), later(-time.Minute), later(4 * time.Minute)},
+		"a leader that was a day ahead":       {later(24 * time.Hour), later(-time.Minute), later(-time.Minute)},
+		"a leader that no other has followed": {later(24 * time.Hour), nil, later(24 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, p := &v1alpha1.RebootPolicy{}, plan.Plan{}

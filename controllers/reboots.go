@@ -46,7 +46,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			s.remove(t.Entry.Node)
 		case apierrors.IsConflict(err):
 			// The Node was written in between, maybe by a heartbeat, which does not cause an event.
-			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
+			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
 		case isUndone(err):
 			r.nodes.undone.note(key, r.Clock.Now())

@@ -118,7 +118,7 @@ func TestReconcile_WritesAMessageThatChanges(t *testing.T) {
 }
 
 // A Node that refuses writes delays neither other nodes nor the policy's status.
-func TestReconcile_ANodeThatRefusesKeepsNobodyWaiting(t *testing.T) {
+func TestReconcile_ARefusedNodeDelaysNoOther(t *testing.T) {
 	waits := serverNode(2*slots, true, clock.RealClock{}.Now()).Name
 	forbidden := refusal(waits)
 	for name, tc := range map[string]struct {
@@ -240,7 +240,7 @@ func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T)
 		"a run begins": {func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Hooks = &v1alpha1.Hooks{RunBefore: []v1alpha1.AnnotationKey{"example.com/ok"}}
 		}, v1alpha1.WindowAlways, slots},
-		"it is paused, which ends those that have not begun": {holidays, v1alpha1.WindowPaused, 0},
+		"it is paused, which ends attempts that have not begun": {holidays, v1alpha1.WindowPaused, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -326,7 +326,7 @@ func TestReconcile_ANodeThatHangsLetsOthersGoFirst(t *testing.T) {
 
 // A policy that is being deleted stays while a Node refuses to remove what the policy has set on
 // it. An event reports that.
-func TestReconcile_ReportsWhatKeepsAPolicyThatIsDeleted(t *testing.T) {
+func TestReconcile_ReportsWhyADeletedPolicyStays(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	for _, e := range s.policy().Status.Grants {
 		change(t, s, e.Node, ungrant)
@@ -472,7 +472,7 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 
 // Even if more Nodes refuse than a pass may write, they do not block the nodes behind them, because
 // they are tried again only after a while.
-func TestReconcile_ManyThatRefuseKeepNobodyWaiting(t *testing.T) {
+func TestReconcile_ManyRefusedNodesDelayNoOther(t *testing.T) {
 	now := testclock.NewFakePassiveClock(time.Now())
 	s := newServer(t, 2*needy, now)
 	refusing, asked := map[string]bool{}, 0
@@ -525,7 +525,7 @@ func TestReconcile_ListsLiveUntilTheLedgerKnows(t *testing.T) {
 }
 
 // Heartbeats do not affect a grant that a ledger takes back, which needs only one read.
-func TestConverge_AdoptsBesideHeartbeats(t *testing.T) {
+func TestConverge_AdoptsDuringHeartbeats(t *testing.T) {
 	s := newServer(t, 2*needy, clock.RealClock{})
 	e := s.policy().Status.Grants[0]
 	s.progress(t, e, protocol.PhaseDraining)
@@ -599,7 +599,7 @@ func TestReconcile_PausesAfterALostRace(t *testing.T) {
 
 // A Node that the cache has lost keeps its slot and does not delay others, whether or not the API
 // server shows it.
-func TestReconcile_ANodeThatTheCacheHasLostKeepsNobodyWaiting(t *testing.T) {
+func TestReconcile_ANodeMissingInTheCacheDelaysNoOther(t *testing.T) {
 	for name, unread := range map[string]error{
 		"the API server has it":            nil,
 		"the API server does not show it":  apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("not this one")),

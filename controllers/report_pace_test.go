@@ -38,7 +38,7 @@ func TestDelay_LooksAtTheClockAgain(t *testing.T) {
 		most    time.Duration
 	}{
 		"nothing is due":                {},
-		"what was put off":              {delayed: time.Minute, least: time.Minute, most: time.Minute},
+		"a write that was put off":      {delayed: time.Minute, least: time.Minute, most: time.Minute},
 		"in nine hours":                 {next: now.Add(9 * time.Hour), least: time.Minute, most: 15 * time.Minute},
 		"in a century":                  {next: now.AddDate(100, 0, 0), least: time.Minute, most: 15 * time.Minute},
 		"in a minute, never early":      {next: now.Add(time.Minute), least: time.Minute, most: time.Minute + time.Second},

@@ -36,7 +36,7 @@ var _ = Describe("Hooks of a run", func() {
 		answer(p, key, fmt.Sprintf("%d: true", policyStatus(p).Run.Hooks.Number))
 	}
 
-	It("are asked on the policy before the first node and after the last one, and take no answer of an earlier run", func() {
+	It("run before the first node and after the last one, and accept no answer of an earlier run", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", hooks)
 		f.need(f.nodes[0])
@@ -69,7 +69,7 @@ var _ = Describe("Hooks of a run", func() {
 		Expect(f.granted()).To(BeEmpty())
 	})
 
-	It("are asked after the run of a policy that is deleted, which goes once they have had their time", func() {
+	It("run after the run of a deleted policy, which goes once they have approved or timed out", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", hooks)
 		f.need(f.nodes...)

@@ -66,7 +66,7 @@ var _ = Describe("Two policies that share a limit", func() {
 		Eventually(func() *v1alpha1.RunStatus { return policyStatus(gpu).Run }).Should(BeNil())
 	})
 
-	It("keep the policy with the ledger until the nodes of the other one are back", func(ctx SpecContext) {
+	It("keep the policy with the ledger until the nodes of the other policy are back", func(ctx SpecContext) {
 		cpus, gpus := makeFleet(1), makeFleet(1)
 		workers := cpus.policy("workers", func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
 		gpu := gpus.policy("gpu", sharing(workers))
@@ -86,7 +86,7 @@ var _ = Describe("Two policies that share a limit", func() {
 		Expect(gone.Status.Grants).To(BeEmpty(), "it goes once its ledger is empty")
 	})
 
-	It("let the one that shares go while a node of the other one is being rebooted", func(ctx SpecContext) {
+	It("let the policy that shares be deleted while a node of the other one is being rebooted", func(ctx SpecContext) {
 		cpus, gpus := makeFleet(1), makeFleet(1)
 		workers := cpus.policy("workers")
 		gpu := gpus.policy("gpu", sharing(workers))

@@ -23,7 +23,7 @@ var _ = Describe("A taint that comes with the reboot", func() {
 		Expect(api.Update(context.Background(), node)).To(Succeed())
 	}
 
-	It("keeps the slot until it is gone, and the pool's own taint does not", func() {
+	It("keeps the slot until it is removed, while a permanent taint of the pool does not", func() {
 		f = makeFleet(2)
 		for _, name := range f.nodes {
 			taint(name, "pool")

@@ -39,7 +39,7 @@ func shown(t *testing.T, s *state) map[string]string {
 }
 
 // Nodes come in any order. A pass only changes its own copy of the list.
-func TestState_ShowsWhatThePassHasDone(t *testing.T) {
+func TestState_ShowsTheWritesOfThePass(t *testing.T) {
 	began := snapshot.Views([]corev1.Node{nodeOfVersion("c", 1), nodeOfVersion("a", 1), nodeOfVersion("b", 1)})
 	c := began[0]
 	s := newState(began)
@@ -82,7 +82,7 @@ func (c cachedNodes) Get(_ context.Context, key client.ObjectKey, object client.
 
 // A Node of the cache is read again after an event, and removed if it is gone. The next pass does
 // not see what one pass does to its nodes.
-func TestFleetReader_ReadsWhatHasChanged(t *testing.T) {
+func TestFleetReader_ReadsChangedNodes(t *testing.T) {
 	cache := cachedNodes{nodes: map[string]corev1.Node{"a": nodeOfVersion("a", 1), "b": nodeOfVersion("b", 1)}}
 	f := fleetReader{seen: newState(nil)}
 	read := func(want map[string]string, changed ...string) *state {
@@ -104,7 +104,7 @@ func TestFleetReader_ReadsWhatHasChanged(t *testing.T) {
 	cache.nodes["b"] = nodeOfVersion("b", 2)
 	second := read(map[string]string{"a": "1", "b": "2"}, "b")
 	if first.Nodes[first.index["a"]] != second.Nodes[second.index["a"]] {
-		t.Error("a Node that has not changed is read anew")
+		t.Error("a Node that has not changed is read again")
 	}
 	second.remove("a")
 	second.put(new(nodeOfVersion("b", 3)))

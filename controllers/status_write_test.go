@@ -22,7 +22,7 @@ import (
 
 // A Node whose values do not fit a status must not block the whole policy, whose ledger could not
 // be written any more.
-func TestStatusOf_CanBeWrittenWhateverNodesReport(t *testing.T) {
+func TestStatusOf_CanBeWrittenForAnyReports(t *testing.T) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} { // the same cases in each run
 		if err := flag.Set(name, value); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f.reports(name, testenv.Condition(corev1.NodeReady, status, "Kubelet"))
 	}
 
-	It("and takes too long is reported in condition, event and metric, and keeps its slot (behaviour 26)", func() {
+	It("takes too long, which is reported in condition, event and metric, and keeps its slot (behaviour 26)", func() {
 		f, p, down, waits := goesDown()
 		ready(f, down, "Unknown")
 		f.passes(down, time.Hour)
@@ -56,7 +56,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		Eventually(f.condition).WithArguments(down, v1alpha1.NodeRebootFailed).Should(BeNil())
 	})
 
-	It("and is Ready again without a report of its agent is no machine that has failed", func() {
+	It("has a node that is Ready again without its agent, which does not count as a failed machine", func() {
 		f, _, up, _ := goesDown()
 		f.status(up, map[string]any{"nodeInfo": map[string]any{"bootID": bootID(up, 2)}})
 		f.passes(up, time.Hour)
@@ -66,7 +66,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		Expect(f.granted()).To(Equal([]string{up}))
 	})
 
-	It("and keeps its boot ID, as after a soft reboot or a restart of the agent, does not succeed and keeps its slot, although the need vanishes (behaviours 19, 48, 61, 63)", func() {
+	It("keeps the boot ID, as after a soft reboot or a restart of the agent: it does not succeed and keeps its slot, although the need vanishes (behaviours 19, 48, 61, 63)", func() {
 		f, p, down, _ := goesDown()
 		ready(f, down, "False")
 		ready(f, down, "True")
@@ -80,7 +80,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		Expect(reasonsOf(down)).NotTo(ContainElement("RebootSucceeded"))
 	})
 
-	It("because somebody rebooted the node by hand: it is no candidate any more, and its slot is free (behaviour 50)", func() {
+	It("is replaced by a reboot by hand: the node is not a candidate any more, and its slot is free (behaviour 50)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")
 		f.need(f.nodes...)
@@ -94,7 +94,7 @@ var _ = Describe("A reboot that goes another way", func() {
 		f.reboot(next)
 		Eventually(func() int32 { return policyStatus(p).Nodes.RebootRequired }).Should(BeZero())
 
-		By("being granted its own reboot where it still needs one")
+		By("being granted its reboot if it still needs one")
 		f.need(byHand)
 		Eventually(f.granted).Should(Equal([]string{byHand}))
 		Expect(f.grant(byHand).BootID).To(Equal(bootID(byHand, 2)))

@@ -8,7 +8,7 @@ import (
 )
 
 var _ = Describe("The versions of a policy's nodes", func() {
-	It("are in its status, with the nodes that are behind and have asked for nothing", func() {
+	It("are in its status, with the nodes that are behind and report no need", func() {
 		f := makeFleet(3)
 		runs := func(version string, names ...string) {
 			for _, name := range names {

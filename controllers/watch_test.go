@@ -36,7 +36,7 @@ func TestFleetReader_NotesNodes(t *testing.T) {
 	for name, noted := range map[string]func(context.Context, client.Object) []reconcile.Request{"of any event": f.noteNode, "of one that matters": f.policiesOf} {
 		noted(t.Context(), new(nodeOfVersion(name, 1)))
 		if _, ok := f.changed.Load(name); !ok {
-			t.Errorf("a Node %s is not read anew", name)
+			t.Errorf("a Node %s is not read again", name)
 		}
 	}
 }

@@ -18,7 +18,7 @@ var _ = Describe("A window", func() {
 		s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: 72 * time.Minute}}}
 	}
 
-	It("that closes lets a drain that has begun come to its end, and cancels what has not begun (behaviours 35, 36)", func() {
+	It("that closes lets a drain in progress finish, and cancels grants that have not begun (behaviours 35, 36)", func() {
 		f := makeFleet(3)
 		p := f.policy("workers", limit(2), closesSoon)
 		f.need(f.nodes[:2]...)
@@ -46,7 +46,7 @@ var _ = Describe("A window", func() {
 		Eventually(f.granted).Should(Equal([]string{idle}))
 	})
 
-	It("that is closed lets nodes go while the policy is urgent, and counts again when that ends", func() {
+	It("that is closed does not stop nodes while the policy is urgent, and counts again when that ends", func() {
 		hook := startWebhook("notified-of-urgency")
 		f := makeFleet(2)
 		p := f.policy("workers", closed, notifies("notified-of-urgency", v1alpha1.NotifyUrgent))

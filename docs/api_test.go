@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/api.md")
 
-// field is what the CustomResourceDefinition says about a field.
+// field holds the description of a field in the CustomResourceDefinition.
 type field struct {
 	Description string           `json:"description"`
 	Properties  map[string]field `json:"properties"`
@@ -114,8 +114,7 @@ func (f field) write(page *strings.Builder, depth int) {
 // obvious are sentences that the introduction says for all fields.
 var obvious = []string{
 	"If it is absent, its fields have their defaults.",
-	"If it is absent, there are none.",
-	"If the list is absent, there are none.",
+	"Defaults to none.",
 }
 
 var enumValue = regexp.MustCompile(`^- (\w+): `)

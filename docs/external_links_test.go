@@ -29,7 +29,7 @@ func TestExternalLinks(t *testing.T) {
 		}
 	}
 	if len(from) == 0 {
-		t.Fatal("there are no links")
+		t.Fatal("no links found")
 	}
 	for target, page := range from {
 		t.Run(target, func(t *testing.T) {

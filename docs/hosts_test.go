@@ -70,9 +70,9 @@ var (
 	addOn    = regexp.MustCompile(`COMPONENTS=([\w-]+)`)
 )
 
-// TestHosts_NamesWhatTheAgentKnows checks that the agent's source or config knows each unit, path, bus
+// TestHosts_NamesEverythingTheAgentKnows checks that the agent's source or config knows each unit, path, bus
 // name and component in docs/hosts.md.
-func TestHosts_NamesWhatTheAgentKnows(t *testing.T) {
+func TestHosts_NamesEverythingTheAgentKnows(t *testing.T) {
 	page := read(t, "docs/hosts.md")
 	known := sources(t, "agent", "config/host")
 	for _, names := range []*regexp.Regexp{hostPath, busName, unitName} {

@@ -44,7 +44,7 @@ func TestManifest_RefusesImages(t *testing.T) {
 }
 
 // The manifests must match the ways in which the API server can restrict agents to their nodes.
-func TestDeploy_TakesWhatFitsTheServer(t *testing.T) {
+func TestDeploy_ChoosesTheManifestsForTheServer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer, want string

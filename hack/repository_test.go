@@ -73,7 +73,7 @@ func TestWorkflows_CallTargets(t *testing.T) {
 	makefile := contents(t, "Makefile")
 	paths, err := filepath.Glob(filepath.Join(testenv.Root(), ".github", "workflows", "*.yaml"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("there are no workflows (%v)", err)
+		t.Fatalf("no workflows found (%v)", err)
 	}
 	for _, path := range paths {
 		name := filepath.Join(".github", "workflows", filepath.Base(path))
@@ -110,7 +110,7 @@ func TestWorkflows_HoldNoRightThatABuildCouldAbuse(t *testing.T) {
 	builds := regexp.MustCompile(`\b(make|go|npm|hack/\S+)\s`)
 	paths, err := filepath.Glob(filepath.Join(testenv.Root(), ".github", "workflows", "*.yaml"))
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("there are no workflows (%v)", err)
+		t.Fatalf("no workflows found (%v)", err)
 	}
 	for _, path := range paths {
 		file := filepath.Base(path)

@@ -17,8 +17,8 @@ step() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
-# beside runs commands in parallel, if they mostly wait, and fails if one of them does.
-beside() {
+# parallel runs commands in parallel, if they mostly wait, and fails if one of them does.
+parallel() {
   local command pid failed=0 running=()
   for command in "$@"; do
     $command &

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestStep_WhatIsSkippedIsNamedAtTheEnd tests the lines that hack/e2e/run.sh and testenv.NotShown
+// TestStep_NamesSkippedStepsAtTheEnd tests the lines that hack/e2e/run.sh and testenv.NotShown
 // write.
-func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
+func TestStep_NamesSkippedStepsAtTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct{ script, want string }{
 		"all is shown":         {"step one true; finish", "All passed after N s."},
 		"one step is not":      {`step one sh -c 'echo "real nodes: no root" >>"$NOT_SHOWN"'; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
@@ -33,12 +33,12 @@ func TestStep_WhatIsSkippedIsNamedAtTheEnd(t *testing.T) {
 	}
 }
 
-func TestBeside_FailsWhereOneCommandDoes(t *testing.T) {
+func TestParallel_FailsIfOneCommandDoes(t *testing.T) {
 	for commands, want := range map[string]string{`"true" "true"`: "went on", `"false" "true"`: "", `"true" "false"`: ""} {
-		command := exec.CommandContext(t.Context(), "bash", "-euc", ". ./step.sh; beside "+commands+"; printf 'went on'")
+		command := exec.CommandContext(t.Context(), "bash", "-euc", ". ./step.sh; parallel "+commands+"; printf 'went on'")
 		command.Env = append(os.Environ(), "NOT_SHOWN="+filepath.Join(t.TempDir(), "not_shown"))
 		if output, err := command.Output(); string(output) != want || (err == nil) != (want != "") {
-			t.Errorf("beside %s: %v, %q, want %q", commands, err, output, want)
+			t.Errorf("parallel %s: %v, %q, want %q", commands, err, output, want)
 		}
 	}
 }

@@ -35,7 +35,7 @@ if [ -n "${WHOLE:-}" ]; then
     ./hack/fleet/... ./hack/wire ./hack/chaos/faults ./hack/simulation/... ./kubectl-reboot/dashboard ./kubectl-reboot/terminal | grep -v /agent/step$)
   whole=$(go list ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale)
   others=$(go list "${longest[@]}" ./... | grep -vxF -e "$concurrent" -e "$whole")
-  step "tests, of what has goroutines with the race detector" beside "raced $(($(nproc) + 1)) $concurrent" "tests 1 $others"
+  step "tests, of what has goroutines with the race detector" parallel "raced $(($(nproc) + 1)) $concurrent" "tests 1 $others"
 else
   step "tests" tests $(($(nproc) + 3)) "${longest[@]}" ./...
 fi

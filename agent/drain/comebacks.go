@@ -17,7 +17,7 @@ import (
 
 const (
 	comesBackTolerant = "comes back to the cordoned node: it tolerates the taint node.kubernetes.io/unschedulable"
-	comesBackPlaced   = "comes back to the cordoned node again and again: its controller, or a scheduler of its own, puts it there"
+	comesBackPlaced   = "comes back to the cordoned node again and again: its controller, or another scheduler, puts it there"
 )
 
 // comebacks records the pods that come back during a drain.

@@ -62,75 +62,75 @@ func TestComebacks(t *testing.T) {
 			script: begin(t, old).leave(old).come(fresh),
 			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
-		"so it does while the pod before it terminates": {
+		"a replacement that tolerates the cordon stays while the old pod terminates": {
 			script: begin(t, old).sent("old").come(makeTarget("old", of("rs"), deleted(-60)), fresh),
 			back:   []Pod{back("fresh", comesBackTolerant)},
 			waits:  []Pod{blockedPod("old", "StuckTerminating", "still there after its grace period, which ended at Fri 2027-01-15 07:59:00 UTC")},
 		},
-		"and where a new LIST shows it first, and no more the one before": {
+		"a replacement that tolerates the cordon stays if a new LIST shows it without the old pod": {
 			script: begin(t, old).sent("old").lists(fresh),
 			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
-		"it stays whatever becomes of it": {
+		"a replacement stays reported while it terminates": {
 			script: begin(t, old).leave(old).come(fresh, makeTarget("fresh", of("rs"), tolerant, deleted(10))),
 			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
-		"one that is gone is not reported any more": {
+		"a replacement that is gone is not reported any more": {
 			script: begin(t, old).leave(old).come(fresh).gone("fresh"),
 		},
-		"nor one that a new LIST does not show": {
+		"a replacement that a new LIST does not show is not reported any more": {
 			script: begin(t, old).leave(old).come(fresh).lists(),
 		},
-		"a replacement that does not tolerate it goes": {
+		"a replacement that does not tolerate the cordon is evicted": {
 			script: begin(t, old).leave(old).come(makeTarget("again", of("rs"))),
 			goes:   []types.UID{"again"},
 		},
-		"the second one stays": {
+		"the second replacement stays": {
 			script: begin(t, old).leave(old).come(makeTarget("again", of("rs"))).leave(makeTarget("again", of("rs"))).come(makeTarget("and-again", of("rs"))),
 			back:   []Pod{back("and-again", comesBackPlaced)},
 		},
-		"several of one controller that were there first are one time": {
+		"several pods of one controller at the start count once": {
 			script: begin(t, old, makeTarget("other", of("rs"))).leave(old).leave(makeTarget("other", of("rs"))).come(makeTarget("again", of("rs"))),
 			goes:   []types.UID{"again"},
 		},
-		"a pod of another controller goes": {
+		"a pod of another controller is evicted": {
 			script: begin(t, old).leave(old).come(makeTarget("late", of("another"), tolerant)),
 			goes:   []types.UID{"late"},
 		},
-		"a pod without a controller goes": {
+		"a pod without a controller is evicted": {
 			script: begin(t, makeTarget("bare")).leave(makeTarget("bare")).come(makeTarget("late", tolerant)),
 			goes:   []types.UID{"late"},
 		},
-		"a pod that was there first goes, though another one of its controller does already": {
+		"a pod from before the drain is evicted after another pod of its controller": {
 			script: begin(t, makeTarget("a", of("rs"), tolerant), fresh).leave(makeTarget("a", of("rs"))),
 			goes:   []types.UID{"fresh"},
 		},
-		"so it does when a rule leaves it alone no more": {
+		"a pod from before the drain is evicted once no rule skips it": {
 			script: begin(t, old, makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainSkip))).leave(old).come(fresh),
 			goes:   []types.UID{"fresh"},
 		},
-		"a pod whose controller's others are still there goes": {
+		"a new pod is evicted while its controller's others are still there": {
 			script: begin(t, old).sent("old").answered(0, no, "old").come(fresh),
 			goes:   []types.UID{"fresh"},
 			waits:  []Pod{blockedPod("old", "EvictionBlocked", no.message)},
 		},
-		"a pod whose controller's others left unasked goes": {
+		"a new pod is evicted if its controller's others left by themselves": {
 			script: begin(t, old).gone("old").come(fresh),
 			goes:   []types.UID{"fresh"},
 		},
-		"one by a rule with action Delete stays": {
+		"a replacement under a rule with action Delete stays": {
 			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainDelete))),
 			back:   []Pod{back("fresh", comesBackTolerant)},
 		},
-		"one that a rule waits for is waited for": {
+		"a replacement under a rule with action WaitCompleted is waited for": {
 			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, action(v1alpha1.DrainWaitCompleted))),
 			waits:  []Pod{blockedPod("fresh", "WaitCompleted", "a rule waits until it has completed")},
 		},
-		"one that the policy never lets go is in the way": {
+		"a replacement that the policy keeps on the node blocks the drain": {
 			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, keeps("emptyDir"))),
 			waits:  []Pod{blockedPod("fresh", "UndrainablePod", "emptyDir")},
 		},
-		"one that keeps its node does, and is evicted no more": {
+		"a replacement that keeps its node blocks the drain": {
 			script: begin(t, old).leave(old).come(makeTarget("fresh", of("rs"), tolerant, blocking)),
 			waits:  []Pod{blockedPod("fresh", "UndrainablePod", blockerMessage)},
 		},

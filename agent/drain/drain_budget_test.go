@@ -23,7 +23,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		w.stopClock() // so that no back-off ends
 	})
 
-	It("waits, reports why, and wakes as many pods as the budget then allows (behaviour 38)", func(ctx context.Context) {
+	It("waits, says why, and then evicts as many pods as the budget allows (behaviour 38)", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web-1", "web-2", "web-3")
 		d := w.start(v1alpha1.Drain{})
@@ -40,7 +40,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
 	})
 
-	It("gives a budget's next free eviction to a pod that waits, not to one that takes its time to end (behaviour 38)", func(ctx context.Context) {
+	It("gives the next free eviction of a budget to a waiting pod while another one terminates (behaviour 38)", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web-1", "web-2", "web-3")
 		w.kubelet.hold()
@@ -56,7 +56,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
 	})
 
-	It("does not let pods of a held budget hold up others", func(ctx context.Context) {
+	It("evicts other pods while one budget is exhausted", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.create(ctx, "free", labelled("app", "free"))
 		w.pods(ctx, "web")
@@ -67,7 +67,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("is not put to sleep by Retry-After, which a budget that lags answers with", func(ctx context.Context) {
+	It("is not delayed by the Retry-After of a budget that lags", func(ctx context.Context) {
 		w.pods(ctx, "web") // before the budget, because this client would wait for it
 		Expect(admin.PolicyV1().PodDisruptionBudgets(w.namespace).Create(ctx, &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"},
@@ -89,7 +89,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.wire.Counts()[evicts]).To(Equal(2))
 	})
 
-	It("names the problem of two budgets, and goes on when one is gone", func(ctx context.Context) {
+	It("names the problem of two budgets, and continues when one is deleted", func(ctx context.Context) {
 		w.budget(ctx, "web", 1)
 		w.budget(ctx, "all", 1)
 		w.pods(ctx, "web")
@@ -103,7 +103,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(w.wire.Counts()[evicts]).To(Equal(2))
 	})
 
-	It("tries again by back-off where budgets cannot be watched", func(ctx context.Context) {
+	It("tries again with a back-off if budgets cannot be watched", func(ctx context.Context) {
 		c := w.stopClock()
 		w.drainer.Policy = as(w.wire, "nobody")
 		w.budget(ctx, "web", 0)
@@ -118,7 +118,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("follows the budgets again when their watch ends", func(ctx context.Context) {
+	It("watches the budgets again when their watch ends", func(ctx context.Context) {
 		c := w.stopClock()
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web")
@@ -131,7 +131,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("waits for the namespace controller in a namespace that goes", func(ctx context.Context) {
+	It("waits for the namespace controller in a terminating namespace", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		Expect(admin.CoreV1().Namespaces().Delete(ctx, w.namespace, metav1.DeleteOptions{})).To(Succeed())
 		d := w.start(v1alpha1.Drain{})
@@ -141,7 +141,7 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("evicts a pod that is not ready against an exhausted budget, where the budget lets it", func(ctx context.Context) {
+	It("evicts a pod that is not ready although its budget is exhausted, if the budget allows that", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.pod(ctx, "web", func(p *corev1.Pod) {
 			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(corev1.PodCondition) bool { return true })

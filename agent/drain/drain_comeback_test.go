@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-var _ = DescribeTable("Drain ends although a controller puts its pod back on the cordoned node again and again, and names it",
+var _ = DescribeTable("Drain ends although a controller puts its pod back on the cordoned node repeatedly, and names the pod",
 	func(ctx context.Context, evicted int, why string, changes ...func(*corev1.Pod)) {
 		w := newWorld(ctx)
 		w.kubelet.hold() // so that each replacement exists before the old pod is gone
@@ -42,7 +42,7 @@ var _ = DescribeTable("Drain ends although a controller puts its pod back on the
 	Entry("because it tolerates a cordon", 1, ": it tolerates the taint node.kubernetes.io/unschedulable", func(p *corev1.Pod) {
 		p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	}),
-	Entry("because it names the node", 2, " again and again: its controller, or a scheduler of its own, puts it there"),
+	Entry("because it names the node", 2, " again and again: its controller, or another scheduler, puts it there"),
 )
 
 var _ = Describe("Pods that came back to the drained node", func() {
@@ -58,7 +58,7 @@ var _ = Describe("Pods that came back to the drained node", func() {
 		return names
 	}
 
-	It("are evicted once more, as far as their budget allows", func(ctx SpecContext) {
+	It("are evicted again, as far as their budget allows", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.pod(ctx, "web-0")
 		w.budget(ctx, "web", 0)
@@ -70,7 +70,7 @@ var _ = Describe("Pods that came back to the drained node", func() {
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 1, "evicted": 1}))
 	})
 
-	It("are left alone where they cost their budget nothing, or stay by a rule", func(ctx SpecContext) {
+	It("are left alone if they use no eviction of their budget, or a rule skips them", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.pod(ctx, "starting", phase(corev1.PodPending), func(p *corev1.Pod) { p.Status.Conditions = nil })
 		w.pod(ctx, "kept", labelled("keep", "true"))
@@ -82,7 +82,7 @@ var _ = Describe("Pods that came back to the drained node", func() {
 		Expect(w.counted()).To(BeEmpty())
 	})
 
-	It("are unknown without the right to list them", func(ctx SpecContext) {
+	It("are unknown without permission to list them", func(ctx SpecContext) {
 		w := newWorld(ctx)
 		w.wire.Meddle(func(*http.Request) bool { return true }, wire.Forbid)
 		_, err := w.drainer.EvictLeft(ctx, w.node, drain.PodRules{})

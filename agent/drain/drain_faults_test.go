@@ -25,13 +25,13 @@ var _ = Describe("Drain when the API server fails", func() {
 	var w *world
 	BeforeEach(func(ctx context.Context) { w = newWorld(ctx) })
 
-	It("asks again after a 500", func(ctx context.Context) {
+	It("tries again after a 500", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		w.wire.Meddle(wire.First(isEviction), wire.Fail(internal))
 		evictsAtLast(ctx, w)
 	})
 
-	It("goes on with the other pods where a webhook refuses one, names that one, and asks for it again", func(ctx context.Context) {
+	It("evicts the other pods if a webhook refuses one, names that one, and tries it again", func(ctx context.Context) {
 		const refusal = `admission webhook "db.example.com" denied the request: the primary is to move first`
 		w.pods(ctx, "db", "web")
 		w.wire.Meddle(func(r *http.Request) bool { return isEviction(r) && wire.Info(r).Name == "db" },
@@ -43,7 +43,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("does not ask again where the answer was lost on the way but the pod goes", func(ctx context.Context) {
+	It("does not evict a pod again whose response was lost but which terminates", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		c := w.stopClock()
@@ -60,7 +60,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.Counts()[evicts]).To(Equal(1))
 	})
 
-	It("does not call an eviction back that is under way when it is asked to end: its eviction in the budget would be lost", func(ctx context.Context) {
+	It("does not cancel evictions in flight when it ends, because their allowance in the budget would be lost", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.budget(ctx, "one", 1)
@@ -79,7 +79,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.get(ctx, "web").DeletionTimestamp).NotTo(BeNil())
 	})
 
-	It("ends although an eviction is never answered", func(ctx context.Context) {
+	It("ends although an eviction never gets a response", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		c := w.stopClock()
 		var ends error
@@ -94,10 +94,10 @@ var _ = Describe("Drain when the API server fails", func() {
 		c.Step(2 * time.Second) // requestGrace
 		Expect(d.wait()).To(MatchError(context.Canceled))
 		Expect(ends).To(MatchError(context.Canceled), "it is called back, and not given up after its own time")
-		Expect(w.counted()).To(BeEmpty(), "that was no answer")
+		Expect(w.counted()).To(BeEmpty(), "it was not a response")
 	})
 
-	It("is not put to sleep by a Retry-After, with which a load balancer answers a WATCH while the API server is away", func(ctx context.Context) {
+	It("is not delayed by the Retry-After of a load balancer that answers a WATCH while the API server is down", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		w.wire.Meddle(wire.First(wire.Is(watchesPods)), wire.Fail(metav1.Status{
 			Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Details: &metav1.StatusDetails{RetryAfterSeconds: 3600},
@@ -106,7 +106,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 2, evicts: 1}))
 	})
 
-	It("reports why it cannot read the pods until it can", func(ctx context.Context) {
+	It("says why it cannot read the pods until it can", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.wire.Meddle(wire.Is(listsPods), wire.Fail(internal))
@@ -120,7 +120,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("goes on watching where the watch was when it ends", func(ctx context.Context) {
+	It("continues a watch that ends at the same resource version", func(ctx context.Context) {
 		w.kubelet.hold()
 		pods := w.pods(ctx, "web-1", "web-2", "web-3")
 		from := func(watch int) string { return w.wire.Of(watchesPods)[watch].URL.Query().Get("resourceVersion") }
@@ -132,10 +132,10 @@ var _ = Describe("Drain when the API server fails", func() {
 		w.kubelet.release(ctx)
 		Expect(d.wait()).To(Succeed())
 		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 2, evicts: 3}))
-		Expect(from(1)).NotTo(Equal(from(0)), "it went on where it was")
+		Expect(from(1)).NotTo(Equal(from(0)), "it continued at the same version")
 	})
 
-	DescribeTable("lists again when the watch is too old, and sees what went meanwhile",
+	DescribeTable("lists again if the watch is too old, and notices the pods that left during that time",
 		func(ctx context.Context, tooOld wire.Func) {
 			w.kubelet.hold()
 			pods := w.pods(ctx, "web-1", "web-2")
@@ -193,7 +193,7 @@ var _ = Describe("Drain when the API server fails", func() {
 		})
 	})
 
-	It("rides out a 403 of admission's cache, which may lag behind the watch", func(ctx context.Context) {
+	It("tolerates a 403 of admission's cache, which may lag behind the watch", func(ctx context.Context) {
 		w.pods(ctx, "web")
 		lagging := apierrors.NewForbidden(corev1.Resource("pods"), "web", errors.New("only pods with spec.nodeName set to itself")).ErrStatus
 		w.wire.Meddle(wire.First(isEviction), wire.Fail(lagging))

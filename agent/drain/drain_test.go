@@ -55,7 +55,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.statuses).To(HaveLen(13))
 	})
 
-	It("evicts nothing when the policy keeps a pod, and names all such pods (behaviour 39)", func(ctx context.Context) {
+	It("evicts nothing if the policy keeps a pod, and names all such pods (behaviour 39)", func(ctx context.Context) {
 		w.create(ctx, "alone", bare)
 		w.create(ctx, "cache", func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
@@ -75,7 +75,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(ConsistOf("alone", "cache", "web"))
 	})
 
-	It("evicts nothing when a pod has come that is to keep its node, one of a DaemonSet too", func(ctx context.Context) {
+	It("evicts nothing if a pod has come that keeps its node, even one of a DaemonSet", func(ctx context.Context) {
 		selected := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "migration"} }
 		w.create(ctx, "migration", selected)
 		w.create(ctx, "everywhere", selected, ownedBy("DaemonSet"))
@@ -103,7 +103,7 @@ var _ = Describe("Drain", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("caps that of a pod that somebody else has deleted", func(ctx context.Context) {
+	It("caps the grace period of a pod that somebody else has deleted", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "web")
 		w.budget(ctx, "web", 0)
@@ -116,7 +116,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1, evicts: 1}))
 	})
 
-	It("goes round a PodDisruptionBudget by a rule with action Delete", func(ctx context.Context) {
+	It("bypasses a PodDisruptionBudget with a rule of action Delete", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.budget(ctx, "web", 0)
 		w.pod(ctx, "stuck", func(p *corev1.Pod) { p.Labels["stuck"] = "ok" })
@@ -133,7 +133,7 @@ var _ = Describe("Drain", func() {
 		))
 	})
 
-	It("waits for pods to complete, and leaves them (action WaitCompleted)", func(ctx context.Context) {
+	It("waits for pods to complete without evicting them (action WaitCompleted)", func(ctx context.Context) {
 		batch := w.pod(ctx, "batch", bare, labelled("job", "batch"))
 		d := w.start(rules(rule(v1alpha1.DrainWaitCompleted, "job", "batch", 0)))
 		Eventually(w.blocked, soon, polling).Should(Equal([]string{"batch: WaitCompleted: a rule waits until it has completed"}))
@@ -145,7 +145,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.wire.Counts()[evicts]).To(BeZero())
 	})
 
-	It("takes the orders one after the other, each only when the one before is gone", func(ctx context.Context) {
+	It("evicts one order after the other, each only when the previous one is gone", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.create(ctx, "db", labelled("tier", "db"))
 		w.create(ctx, "proxy-1", labelled("tier", "proxy"))
@@ -165,7 +165,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.evictions()[2:]).To(Equal([]string{"web", "db"}))
 	})
 
-	It("selects by namespace labels, asking for each namespace once", func(ctx context.Context) {
+	It("selects by namespace labels, and reads each namespace once", func(ctx context.Context) {
 		prod := makeNamespace(ctx, map[string]string{"tier": "prod"})
 		in := func(p *corev1.Pod) { p.Namespace = prod }
 		w.create(ctx, "prod-1", in)
@@ -178,7 +178,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1, evicts: 2, "get namespaces": 2}))
 	})
 
-	It("evicts pods that appear meanwhile, and names those it may not", func(ctx context.Context) {
+	It("evicts pods that appear during the drain, and names those it may not evict", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pods(ctx, "first")
 		d := w.start(v1alpha1.Drain{})
@@ -195,7 +195,7 @@ var _ = Describe("Drain", func() {
 		Expect(d.wait()).To(Succeed())
 	})
 
-	It("only waits for pods that terminate already, and reports when one is stuck", func(ctx context.Context) {
+	It("waits for pods that are terminating already, and reports stuck ones", func(ctx context.Context) {
 		w.kubelet.hold()
 		c := w.stopClock()
 		w.pods(ctx, "slow")
@@ -214,7 +214,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.wire.Counts()).To(Equal(map[string]int{listsPods: 1, watchesPods: 1}), "nothing was asked, let alone forced")
 	})
 
-	It("ends with its context, promptly, and leaves nothing behind", func(ctx context.Context) {
+	It("ends promptly with its context, and leaves nothing behind", func(ctx context.Context) {
 		w.budget(ctx, "web", 0)
 		w.pods(ctx, "web-1", "web-2")
 		d := w.start(v1alpha1.Drain{})
@@ -228,7 +228,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(HaveLen(2))
 	})
 
-	It("is continued by calling it again after a crash", func(ctx context.Context) {
+	It("continues when it is called again after a crash", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.create(ctx, "db", labelled("tier", "db"))
 		w.pods(ctx, "web-1", "web-2")
@@ -245,7 +245,7 @@ var _ = Describe("Drain", func() {
 		Expect(w.left(ctx)).To(BeEmpty())
 	})
 
-	DescribeTable("leaves a pod alone that has come back under an old name",
+	DescribeTable("leaves a new pod with an old name alone",
 		func(ctx context.Context, comesBack func(*world) func(*corev1.Pod)) {
 			// The node's identity is not used, because admission would refuse some of these
 			// requests before the UID is checked.
@@ -269,7 +269,7 @@ var _ = Describe("Drain", func() {
 				HaveField("UID", fresh.UID), HaveField("DeletionTimestamp", BeNil()), HaveField("ResourceVersion", fresh.ResourceVersion)))
 		},
 		Entry("on another node", func(*world) func(*corev1.Pod) { return on("other") }),
-		Entry("on the same node, where a rule keeps it", func(*world) func(*corev1.Pod) { return labelled("keep", "true") }),
+		Entry("on the same node, and a rule keeps it", func(*world) func(*corev1.Pod) { return labelled("keep", "true") }),
 	)
 
 	It("is limited by the API server to the node's own pods", nodeSelectors, func(ctx context.Context) {

@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 		"a bare pod is evicted with unmanagedPods Delete": {
 			pod: makePod("bare").bare(), spec: v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}, want: evicted,
 		},
-		"a bare pod that goes already is only waited for": {pod: makePod("bare").bare().terminating(), want: evicted},
+		"a terminating bare pod is only waited for": {pod: makePod("bare").bare().terminating(), want: evicted},
 		"a rule with action Delete does not lift unmanagedPods Block": {
 			pod: makePod("bare").bare().label("stuck", "ok"), spec: one(rule(v1alpha1.DrainDelete, "stuck", "ok")),
 			want: decision{action: v1alpha1.DrainDelete, undrainable: bareMessage},
@@ -128,7 +128,7 @@ func TestDecide(t *testing.T) {
 			pod: makePod("cache").volume(emptyDir), spec: keepsEmptyDir,
 			want: decision{action: v1alpha1.DrainEvict, undrainable: emptyDirMessage},
 		},
-		"other volumes are no emptyDir": {
+		"other volumes do not count as emptyDir": {
 			pod: makePod("cache").volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}), spec: keepsEmptyDir,
 			want: evicted,
 		},
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
-		"the cap shortens that of a pod that goes already": {
+		"the cap shortens that of a terminating pod": {
 			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
@@ -190,13 +190,13 @@ func TestDecide(t *testing.T) {
 			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 1500 * time.Millisecond}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 2},
 		},
-		"but not that of one that the policy would not let go": {
+		"the cap does not shorten that of a terminating pod that the policy keeps": {
 			pod: makePod("bare").bare().terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
-		"and asks for nothing where it is short enough": {
+		"the cap changes nothing for a pod that terminates soon enough": {
 			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
-		"nor where the pod is to be gone at once": {
+		"the cap changes nothing for a pod that terminates at once": {
 			pod: makePod("web").terminating().goesIn(0), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"the cap never lengthens it": {
@@ -207,18 +207,18 @@ func TestDecide(t *testing.T) {
 			pod: makePod("web").grace(new(int64(0))), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 1},
 		},
-		"a pod that names no grace period gets the cap": {
+		"a pod without a grace period gets the cap": {
 			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
-		"a rule's cap wins over the general one": {
+		"a rule's cap overrides the general one": {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}, Rules: []v1alpha1.DrainRule{{
 				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriod: &metav1.Duration{Duration: 20 * time.Second},
 			}}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 20},
 		},
-		"a rule without a cap takes the general one": {
+		"a rule without a cap uses the general one": {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{
 				GracePeriod: &metav1.Duration{Duration: 5 * time.Second},

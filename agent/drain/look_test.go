@@ -30,7 +30,7 @@ func (w *world) follow(blocking v1alpha1.BlockingPod) (found func() []drain.Pod)
 }
 
 var _ = Describe("Follow", func() {
-	It("reads the labels of namespaces anew when a watch has ended", func(ctx context.Context) {
+	It("reads the labels of namespaces again when a watch has ended", func(ctx context.Context) {
 		w := newWorld(ctx)
 		c := w.stopClock()
 		label := func(team string) {

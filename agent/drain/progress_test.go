@@ -168,31 +168,31 @@ func TestNext(t *testing.T) {
 		s.p.put(makeTarget("late"))
 		s.next(0, 0, "late")
 	})
-	t.Run("terminating, accepted, waited for and undrainable pods are not asked", func(t *testing.T) {
+	t.Run("terminating, accepted, waited for and undrainable pods are not evicted", func(t *testing.T) {
 		s := begin(t, makeTarget("a", deleted(100)), makeTarget("b"), makeTarget("c", action(v1alpha1.DrainWaitCompleted)),
 			makeTarget("d", keeps("bare")))
 		s.sent("b").answered(0, yes, "b").next(0, 130)
 	})
-	t.Run("a terminating pod is asked once to be quicker", func(t *testing.T) {
+	t.Run("a terminating pod is evicted once more to end sooner", func(t *testing.T) {
 		s := begin(t, makeTarget("a", deleted(600), quicker)).next(0, 630, "a").sent("a").answered(0, yes, "a").next(0, 630)
 		s.p.put(makeTarget("a", deleted(5)))
 		s.next(0, 35)
 	})
-	t.Run("a pod that turned terminating by itself is not asked again", func(t *testing.T) {
+	t.Run("a pod that terminates by itself is not evicted again", func(t *testing.T) {
 		s := begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: failed, message: "timeout"}, "a").next(0, 1)
 		s.p.put(makeTarget("a", deleted(5)))
 		s.next(1, 35)
 	})
-	t.Run("a pod whose UID the watch no longer shows is not asked again", func(t *testing.T) {
+	t.Run("a pod whose UID the watch no longer shows is not evicted again", func(t *testing.T) {
 		s := begin(t, makeTarget("a"), makeTarget("b", action(v1alpha1.DrainWaitCompleted))).sent("a")
 		s.p.remove("a")
 		s.answered(0, no, "a").next(10, 0)
 	})
-	t.Run("those never asked come before those refused", func(t *testing.T) {
+	t.Run("pods without an answer come before refused ones", func(t *testing.T) {
 		s := begin(t, makeTarget("a"), makeTarget("b")).sent("a").answered(0, no, "a")
 		s.next(2, 0, "b", "a")
 	})
-	t.Run("a request whose pod is gone takes a place", func(t *testing.T) {
+	t.Run("a request whose pod is gone still uses a slot", func(t *testing.T) {
 		var pods []target
 		for i := range 11 {
 			pods = append(pods, makeTarget(fmt.Sprintf("p%02d", i)))
@@ -204,7 +204,7 @@ func TestNext(t *testing.T) {
 		s.p.remove("p00")
 		s.next(0, 0).answered(0, yes, "p00").next(0, 0, "p10")
 	})
-	t.Run("no wake for pods that wait for a free place", func(t *testing.T) {
+	t.Run("pods that wait for a free slot are not woken", func(t *testing.T) {
 		var pods []target
 		for i := range 11 {
 			pods = append(pods, makeTarget(fmt.Sprintf("p%02d", i)))
@@ -224,11 +224,11 @@ func TestDone(t *testing.T) {
 			t.Errorf("done at %vs = %v, want %v", now, got, want)
 		}
 	}
-	t.Run("not before the first LIST", func(t *testing.T) { isDone(t, &script{t, newProgress()}, 0, false) })
-	t.Run("with no pod that must go", func(t *testing.T) {
+	t.Run("not finished before the first LIST", func(t *testing.T) { isDone(t, &script{t, newProgress()}, 0, false) })
+	t.Run("finished with no pod that must go", func(t *testing.T) {
 		isDone(t, begin(t, makeTarget("a", action(v1alpha1.DrainSkip))), 0, true)
 	})
-	t.Run("not with a pod that must go", func(t *testing.T) { isDone(t, begin(t, makeTarget("a")), 0, false) })
+	t.Run("not finished with a pod that must go", func(t *testing.T) { isDone(t, begin(t, makeTarget("a")), 0, false) })
 	t.Run("an answer that is late is waited for, but not for long", func(t *testing.T) {
 		s := begin(t, makeTarget("a")).sent("a")
 		s.p.remove("a")
@@ -260,18 +260,18 @@ func TestAnswered_Delays(t *testing.T) {
 		want    time.Duration
 	}{
 		"behaviour 38: a refusal is tried again after a second": {answers: []answer{no}, want: time.Second},
-		"refusals in a row double it":                           {answers: []answer{no, no, no}, want: 4 * time.Second},
-		"up to half a minute":                                   {answers: slices.Repeat([]answer{no}, 20), want: 30 * time.Second},
+		"repeated refusals double the wait":                     {answers: []answer{no, no, no}, want: 4 * time.Second},
+		"repeated refusals wait at most half a minute":          {answers: slices.Repeat([]answer{no}, 20), want: 30 * time.Second},
 		"a 404 is tried again, in case the watch still shows it": {
 			answers: []answer{{verdict: gone}}, want: time.Second,
 		},
-		"a namespace that goes is tried again": {answers: []answer{{verdict: leaving}}, want: time.Second},
-		"a failure is tried again":             {answers: []answer{{verdict: failed}}, want: time.Second},
-		"Retry-After counts":                   {answers: []answer{{verdict: failed, retryAfter: 7 * time.Second}}, want: 7 * time.Second},
-		"Retry-After of a load balancer":       {answers: []answer{{verdict: failed, retryAfter: time.Hour}}, want: 30 * time.Second},
-		"several budgets are for people":       {answers: []answer{{verdict: crowded}}, want: 30 * time.Second},
-		"two denials may be a lagging cache":   {answers: []answer{{verdict: denied}, {verdict: denied}}, want: 2 * time.Second},
-		"another answer forgives denials": {
+		"a pod in a terminating namespace is tried again": {answers: []answer{{verdict: leaving}}, want: time.Second},
+		"a failure is tried again":                        {answers: []answer{{verdict: failed}}, want: time.Second},
+		"Retry-After counts":                              {answers: []answer{{verdict: failed, retryAfter: 7 * time.Second}}, want: 7 * time.Second},
+		"Retry-After of a load balancer":                  {answers: []answer{{verdict: failed, retryAfter: time.Hour}}, want: 30 * time.Second},
+		"several budgets need a person":                   {answers: []answer{{verdict: crowded}}, want: 30 * time.Second},
+		"two denials may be a lagging cache":              {answers: []answer{{verdict: denied}, {verdict: denied}}, want: 2 * time.Second},
+		"another answer resets the count of denials": {
 			answers: []answer{{verdict: denied}, {verdict: denied}, {verdict: failed}, {verdict: denied}}, want: 8 * time.Second,
 		},
 	}

@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 			err:  withCause(apierrors.NewTooManyRequests(violates, 10), policyv1.DisruptionBudgetCause, "still being processed"),
 			want: answer{verdict: refused, message: "still being processed", retryAfter: 10 * time.Second},
 		},
-		"429 of an overloaded server is no budget's": {
+		"429 of an overloaded server is not a budget's": {
 			err:  apierrors.NewTooManyRequests("too many requests", 1),
 			want: answer{verdict: failed, message: "too many requests", retryAfter: time.Second},
 		},

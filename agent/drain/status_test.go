@@ -23,7 +23,7 @@ func TestStatus(t *testing.T) {
 			script: begin(t, makeTarget("a", action(v1alpha1.DrainSkip))),
 			want:   Status{},
 		},
-		"pods not yet asked are only counted": {
+		"pods that were not evicted yet are only counted": {
 			script: begin(t, makeTarget("a"), makeTarget("b", order(1))),
 			want:   Status{Remaining: 2},
 		},
@@ -41,15 +41,15 @@ func TestStatus(t *testing.T) {
 				blockedPod("a", "EvictionBlocked", no.message), blockedPod("b", "EvictionBlocked", no.message),
 			}},
 		},
-		"it stays named while it is asked again": {
+		"a refused pod stays named while it is evicted again": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").sent("a"),
 			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", no.message)}},
 		},
-		"two failures are nobody's business": {
+		"two failures are not reported": {
 			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a"),
 			want:   Status{Remaining: 1},
 		},
-		"three are": {
+		"three failures are reported": {
 			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a", "a"),
 			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", "EOF")}},
 		},
@@ -84,7 +84,7 @@ func TestStatus(t *testing.T) {
 			script: begin(t, makeTarget("a", deleted(10))),
 			now:    39.9, want: Status{Remaining: 1},
 		},
-		"then it is stuck": {
+		"a terminating pod is stuck 30 s after its grace period": {
 			script: begin(t, makeTarget("a", deleted(10))),
 			now:    40, want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "StuckTerminating",
 				"still there after its grace period, which ended at Fri 2027-01-15 08:00:10 UTC")}},
@@ -122,7 +122,7 @@ func TestStatus_Left(t *testing.T) {
 	}
 	s.p.put(makeTarget("a", deleted(20)))
 	if reflect.DeepEqual(before, s.p.status(at(0))) {
-		t.Error("a pod that has begun to terminate is no news")
+		t.Error("reported a pod that has begun to terminate")
 	}
 }
 

@@ -31,22 +31,22 @@ func TestChanges(t *testing.T) {
 			want:   []any{true, needed, false, unknown},
 		},
 		"the first report is reported even if it is zero": {inputs: []input{{}, {}}, want: []any{false, Report{}}},
-		"an engine that is named and missing is unknown": {
+		"a named engine that is missing is unknown": {
 			inputs: []input{unclear, missing, answers(idle)}, want: []any{false, unknown, true, idle},
 		},
-		"one that nobody named is absent until it comes": {
+		"an engine that was not named is absent until it appears": {
 			optional: true, inputs: []input{missing, answers(idle), missing}, want: []any{absent, true, idle, false, unknown},
 		},
-		"one that is there and cannot be asked is not absent": {
+		"an engine that is there but does not respond is not absent": {
 			optional: true, inputs: []input{silent, missing}, want: []any{false, unknown},
 		},
-		"one that nobody can look for is unknown, and no engine of this host yet": {
+		"an engine that cannot be looked for is unknown, and not yet an engine of this host": {
 			optional: true, inputs: []input{unclear, missing}, want: []any{unknown, absent},
 		},
-		"one that was there earlier in this boot is not absent": {
+		"an engine that was there earlier in this boot is not absent": {
 			optional: true, seen: true, inputs: []input{missing}, want: []any{false, unknown},
 		},
-		"a need is a need, whoever reported it": {
+		"a need counts, whatever engine reported it": {
 			optional: true, inputs: []input{missing, {needed, Missing, ""}, missing}, want: []any{absent, needed, absent},
 		},
 		"an engine that is gone is unknown, and up to date once it is back (behaviour 7)": {

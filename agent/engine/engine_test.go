@@ -44,11 +44,11 @@ func TestMerge(t *testing.T) {
 	}{
 		"one engine alone": {[]Report{staged}, staged},
 		"a need wins over an engine that needs nothing": {[]Report{upToDate, staged}, staged},
-		"a need wins over one that cannot be asked, which is reported": {[]Report{gone, staged}, Report{
+		"a need wins over an engine that does not respond, which is reported": {[]Report{gone, staged}, Report{
 			Engine: "update-engine", State: Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: "4001.0.0", Running: "4000.0.0",
 			Message: "update_engine has installed version 4001.0.0. rpm-ostree is not on the bus.",
 		}},
-		"one that cannot be asked may have a need, whatever the others report (behaviour 7)": {[]Report{fileAbsent, gone}, Report{
+		"an engine that does not respond may have a need, whatever others report (behaviour 7)": {[]Report{fileAbsent, gone}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The file does not exist.",
 		}},
@@ -65,7 +65,7 @@ func TestMerge(t *testing.T) {
 			Message: "A broadcast asks for a reboot. /run/reboot-required exists.",
 		}},
 		"a need that ends by itself": {[]Report{upToDate, broadcast}, broadcast},
-		"several that cannot be asked": {[]Report{gone, other}, Report{
+		"several that do not respond": {[]Report{gone, other}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
 		}},

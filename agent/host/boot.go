@@ -71,10 +71,10 @@ func parseUptime(content string) (time.Duration, error) {
 	}
 	seconds, err := strconv.ParseFloat(number, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%.64q is no number", number)
+		return 0, fmt.Errorf("%.64q is not a number", number)
 	}
 	if !(seconds >= 0 && seconds < math.MaxInt64/float64(time.Second)) { // NaN fails both comparisons
-		return 0, fmt.Errorf("%.64q seconds are no uptime", number)
+		return 0, fmt.Errorf("%.64q is not an uptime in seconds", number)
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }

@@ -42,7 +42,7 @@ func TestCoordinators_LocksmithdIsActive_Behaviour57(t *testing.T) {
 	}
 }
 
-func TestCoordinators_AnotherUnitIsNobody(t *testing.T) {
+func TestCoordinators_IgnoreOtherUnits(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	units.Set("update-engine.service", "active")
 	if other, err := coordinators.Other(t.Context()); other != nil || err != nil {
@@ -66,7 +66,7 @@ func TestCoordinators_WithoutSystemdNoUnitRuns(t *testing.T) {
 
 // systemd leaves the bus while it re-executes itself, for example when it is upgraded. Its units
 // keep running.
-func TestCoordinators_SystemdThatIsOffTheBusIsNotNobody(t *testing.T) {
+func TestCoordinators_AreUnknownIfSystemdIsOffTheBus(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	must(t, os.MkdirAll(filepath.Join(coordinators.HostRoot, "run", "systemd", "system"), 0o700))
 	units.Stop()
@@ -77,7 +77,7 @@ func TestCoordinators_SystemdThatIsOffTheBusIsNotNobody(t *testing.T) {
 }
 
 // The error for a missing systemd differs between brokers.
-func TestCoordinators_NobodyToAskIsNobody(t *testing.T) {
+func TestCoordinators_AreNoneIfTheHostHasNoSystemd(t *testing.T) {
 	_, units, coordinators := startUnits(t)
 	for _, name := range []string{
 		"org.freedesktop.DBus.Error.ServiceUnknown", "org.freedesktop.DBus.Error.NameHasNoOwner", "org.freedesktop.systemd1.NoSuchUnit",
@@ -104,7 +104,7 @@ func TestCoordinators_UnknownIsNotANo_Behaviour57(t *testing.T) {
 			func(_ *hosttest.Bus, u *hosttest.Units) { u.Set("locksmithd.service", uint32(1)) },
 			"asking systemd whether locksmithd.service is active: reading ActiveState of locksmithd.service: u instead of a string",
 		},
-		"there is no bus": {func(b *hosttest.Bus, _ *hosttest.Units) { _ = b.Stop() }, "connecting to the bus"},
+		"no bus": {func(b *hosttest.Bus, _ *hosttest.Units) { _ = b.Stop() }, "connecting to the bus"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bus, units, coordinators := startUnits(t)
@@ -214,13 +214,13 @@ func TestReadCoordinator_NoFile(t *testing.T) {
 	}
 }
 
-func TestReadCoordinator_WhatIsNoFileIsUnknown_Behaviour57(t *testing.T) {
+func TestReadCoordinator_OtherKindsOfFilesAreUnknown_Behaviour57(t *testing.T) {
 	for name, tc := range map[string]struct {
 		makes func(path string) error
 		want  string
 	}{
-		"a folder":             {func(path string) error { return os.Mkdir(path, 0o750) }, "it is no regular file; remove it"},
-		"a pipe":               {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "it is no regular file; remove it"},
+		"a folder":             {func(path string) error { return os.Mkdir(path, 0o750) }, "it is not a regular file; remove it"},
+		"a pipe":               {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "it is not a regular file; remove it"},
 		"a link out of /host":  {func(path string) error { return os.Symlink("/etc/hostname", path) }, "path escapes from parent"},
 		"a link to itself":     {func(path string) error { return os.Symlink("coordinator.conf", path) }, "too many levels of symbolic links"},
 		"a folder that is not": {func(path string) error { return os.Rename(makeFile(path), filepath.Dir(path)) }, "not a directory"},
@@ -290,7 +290,7 @@ func TestCoordinators_TheFileIsAskedToo_Behaviour57(t *testing.T) {
 	must(t, os.Mkdir(confOf(coordinators.HostRoot), 0o750))
 	_, err = coordinators.Other(t.Context())
 	const want = "asking systemd whether locksmithd.service is active: systemd answers org.freedesktop.DBus.Error.AccessDenied; " +
-		"reading /run/update-engine/coordinator.conf of the host: it is no regular file; remove it"
+		"reading /run/update-engine/coordinator.conf of the host: it is not a regular file; remove it"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -47,7 +47,7 @@ func openFile(open func(string, int, os.FileMode) (*os.File, error), name string
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file; remove it")
+		err = errors.New("it is not a regular file; remove it")
 	}
 	if err != nil {
 		_ = file.Close()

@@ -127,7 +127,7 @@ func (l Logind) Refuses(ctx context.Context) (why string, err error) {
 	if strong < 0 || !bindsRoot(ctx, conn) || hasPolkit(ctx, conn) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s holds a block inhibitor (%s), and from systemd 257 on only polkit can permit to ignore it, which is not on the host",
+	return fmt.Sprintf("%s holds a block inhibitor (%s), and since systemd 257 only polkit can permit ignoring it, but the host has no polkit",
 		locks[strong].Who, locks[strong].Why), nil
 }
 

@@ -179,7 +179,7 @@ func TestLogind_GoingDown(t *testing.T) {
 	}
 }
 
-func TestLogind_ALockThatNobodyCanListIsARefusal_Behaviour46(t *testing.T) {
+func TestLogind_AnInhibitorThatCannotBeListedIsARefusal_Behaviour46(t *testing.T) {
 	const denied = "org.freedesktop.DBus.Error.AccessDenied"
 	server, client := startLogind(t)
 	server.FailListInhibitors(denied)
@@ -259,7 +259,7 @@ func TestLogind_SurfacesARefusal_Behaviour45(t *testing.T) {
 			err := client.Reboot(t.Context(), respect)
 			refusal, ok := errors.AsType[*RefusedError](err)
 			if !ok {
-				t.Fatalf("error %v is no refusal", err)
+				t.Fatalf("error %v is not a refusal", err)
 			}
 			if diff := cmp.Diff(&RefusedError{name, "Permission denied"}, refusal); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
@@ -304,14 +304,14 @@ func TestLogind_OnlyAClearYesIsAPermission(t *testing.T) {
 			}
 		})
 	}
-	t.Run("inhibitor-blocked where inhibitors are ignored", func(t *testing.T) {
+	t.Run("inhibitor-blocked while inhibitors are ignored", func(t *testing.T) {
 		server, client := startLogind(t)
 		server.SetCanReboot("inhibitor-blocked")
 		must(t, client.Reboot(t.Context(), ignore))
 	})
 }
 
-func TestLogind_ARebootThatIsOnItsWayIsNoRefusal(t *testing.T) {
+func TestLogind_ARebootInProgressIsNotARefusal(t *testing.T) {
 	server, client := startLogind(t)
 	must(t, client.Reboot(t.Context(), respect))
 	// The agent was restarted before the host went down, and calls again.
@@ -338,11 +338,11 @@ func TestLogind_AbsentIsARefusal(t *testing.T) {
 		t.Errorf("error %v: without logind nothing has been started", err)
 	}
 	if _, err := client.BlockInhibitors(t.Context()); err == nil {
-		t.Error("no inhibitors, where nobody could be asked")
+		t.Error("reported no inhibitors although logind did not respond")
 	}
 }
 
-func TestLogind_NoReplyIsNoRefusal(t *testing.T) {
+func TestLogind_NoReplyIsNotARefusal(t *testing.T) {
 	cases := map[string]func(bus *hosttest.Bus, conn *dbus.Conn) error{
 		"the bus goes down first": func(bus *hosttest.Bus, _ *dbus.Conn) error { return bus.Halt() },
 		"logind goes down first":  func(_ *hosttest.Bus, conn *dbus.Conn) error { return conn.Close() },
@@ -454,7 +454,7 @@ func FuzzRefused(f *testing.F) {
 			answer.Body = []any{text}
 		}
 		if err := refused(answer); err == nil {
-			t.Errorf("%#v is no error", answer)
+			t.Errorf("%#v is not an error", answer)
 		} else if message := err.Error(); utf8.ValidString(name) && utf8.ValidString(text) && !utf8.ValidString(message) {
 			t.Errorf("%#v is reported as %q", answer, message)
 		}

@@ -87,7 +87,7 @@ func TestReadOSRelease(t *testing.T) {
 			map[string]string{"etc/os-release": "->../../../../../../usr/lib/os-release", "usr/lib/os-release": "ID=inside\n"},
 			OSRelease{ID: "inside"},
 		},
-		"VERSION where there is no VERSION_ID": {
+		"VERSION without VERSION_ID": {
 			map[string]string{"etc/os-release": "ID=x\nVERSION='1 (One)'\n"}, OSRelease{ID: "x", Version: "1 (One)"},
 		},
 		"a rolling release has no version": {

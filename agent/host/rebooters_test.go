@@ -203,7 +203,7 @@ func TestFleetLockClient(t *testing.T) {
 	}
 }
 
-func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
+func TestCoordinators_AreUnknownIfAFileCannotBeRead_Behaviour57(t *testing.T) {
 	const ostree, apt, transactional = "rpm-ostreed-automatic.timer", "apt-daily-upgrade.timer", "transactional-update.timer"
 	shell := func(content string) map[string]string {
 		return map[string]string{"etc/transactional-update.conf": content, "usr/x": ""}
@@ -256,13 +256,13 @@ func TestCoordinators_WhatCannotBeReadIsNotANo_Behaviour57(t *testing.T) {
 	units.Set("zincati.service", "active")
 	units.SetStatusText("zincati.service", uint32(1))
 	if got, err := coordinators.Other(t.Context()); got != nil || err == nil || !strings.Contains(err.Error(), "u instead of a string") {
-		t.Errorf("a status that is no text: %v, %v", got, err)
+		t.Errorf("a status that is not text: %v, %v", got, err)
 	}
 }
 
 // A link may lead to a file that is not mounted into the agent's pod. Its content is then unknown,
 // not empty.
-func TestCoordinators_ALinkOutOfWhatIsMountedIsNotANo_Behaviour57(t *testing.T) {
+func TestCoordinators_AreUnknownIfALinkLeavesTheMount_Behaviour57(t *testing.T) {
 	for link, unit := range map[string]string{
 		"etc/rpm-ostreed.conf": "rpm-ostreed-automatic.timer", "etc/apt/apt.conf.d": "apt-daily-upgrade.timer",
 		"etc/apt": "apt-daily-upgrade.timer", "etc/dnf": "dnf-automatic-install.timer",

@@ -33,7 +33,7 @@ func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 			"USEC=1\nWARN_WALL=1\nMODE=reboot\nUID=0\nTTY=/dev/pts/3\nWALL_MESSAGE=Rebooting after upgrades\n",
 			&Coordinator{Name: "reboot", At: instant, By: `uid 0 on dev_pts_3 "Rebooting after upgrades"`},
 		},
-		"by what nobody can read": {
+		"by an unreadable program": {
 			hosttest.Scheduled{Type: "reboot", USec: usec},
 			"UID=root\nTTY=//\nWALL_MESSAGE=" + strings.Repeat("ä", 100),
 			&Coordinator{Name: "reboot", At: instant, By: `"` + strings.Repeat("ä", 30) + `…"`},

@@ -20,7 +20,7 @@ import (
 func SocketOf(address, root string) (string, error) {
 	pairs, isUnix := strings.CutPrefix(address, "unix:")
 	if !isUnix || strings.ContainsAny(address, ";\x00") {
-		return "", fmt.Errorf("address %.128q is no socket of this host", address)
+		return "", fmt.Errorf("address %.128q is not a socket of this host", address)
 	}
 	for pair := range strings.SplitSeq(pairs, ",") {
 		key, escaped, _ := strings.Cut(pair, "=")

@@ -22,14 +22,14 @@ import (
 
 func TestSocketOf(t *testing.T) {
 	cases := map[string]struct{ address, root, want string }{
-		"the socket of today":           {"unix:path=/run/rpm-ostree-transaction.sock", "", "/run/rpm-ostree-transaction.sock"},
-		"below the host's root":         {"unix:path=/run/rpm-ostree-transaction.sock", "/host", "/host/run/rpm-ostree-transaction.sock"},
-		"the root itself":               {"unix:path=/run/a", "/", "/run/a"},
-		"with the server's name":        {"unix:path=/run/a,guid=0123456789abcdef0123456789abcdef", "/host", "/host/run/a"},
-		"the server's name first":       {"unix:guid=0123456789abcdef0123456789abcdef,path=/run/a", "/host", "/host/run/a"},
-		"escaped":                       {"unix:path=/run/a%20b", "/host", "/host/run/a b"},
-		"an abstract socket of before":  {"unix:abstract=/tmp/dbus-a,guid=0", "/host", "@/tmp/dbus-a"},
-		"no way out of the host's root": {"unix:path=/../../etc/a", "/host", "/host/etc/a"},
+		"the socket of today":                {"unix:path=/run/rpm-ostree-transaction.sock", "", "/run/rpm-ostree-transaction.sock"},
+		"below the host's root":              {"unix:path=/run/rpm-ostree-transaction.sock", "/host", "/host/run/rpm-ostree-transaction.sock"},
+		"the root itself":                    {"unix:path=/run/a", "/", "/run/a"},
+		"with the server's name":             {"unix:path=/run/a,guid=0123456789abcdef0123456789abcdef", "/host", "/host/run/a"},
+		"the server's name first":            {"unix:guid=0123456789abcdef0123456789abcdef,path=/run/a", "/host", "/host/run/a"},
+		"escaped":                            {"unix:path=/run/a%20b", "/host", "/host/run/a b"},
+		"an abstract socket of before":       {"unix:abstract=/tmp/dbus-a,guid=0", "/host", "@/tmp/dbus-a"},
+		"a path that leaves the host's root": {"unix:path=/../../etc/a", "/host", "/host/etc/a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -44,19 +44,19 @@ func TestSocketOf(t *testing.T) {
 	}
 }
 
-func TestSocketOf_RefusesWhatIsNoSocketOfThisHost(t *testing.T) {
+func TestSocketOf_RefusesOtherAddresses(t *testing.T) {
 	cases := map[string]struct{ address, want string }{
-		"nothing":               {"", `address "" is no socket of this host`},
-		"another host":          {"tcp:host=198.51.100.1,port=1", `address "tcp:host=198.51.100.1,port=1" is no socket of this host`},
-		"a program":             {"unixexec:path=/bin/sh", `address "unixexec:path=/bin/sh" is no socket of this host`},
-		"a choice":              {"unix:path=/a;tcp:host=b", `address "unix:path=/a;tcp:host=b" is no socket of this host`},
+		"nothing":               {"", `address "" is not a socket of this host`},
+		"another host":          {"tcp:host=198.51.100.1,port=1", `address "tcp:host=198.51.100.1,port=1" is not a socket of this host`},
+		"a program":             {"unixexec:path=/bin/sh", `address "unixexec:path=/bin/sh" is not a socket of this host`},
+		"a choice":              {"unix:path=/a;tcp:host=b", `address "unix:path=/a;tcp:host=b" is not a socket of this host`},
 		"no path":               {"unix:", `address "unix:" names no socket`},
 		"an empty path":         {"unix:path=", `address "unix:path=" names no socket`},
 		"a relative path":       {"unix:path=a", `address "unix:path=a" names no socket`},
 		"a folder to listen in": {"unix:tmpdir=/tmp", `address "unix:tmpdir=/tmp" names no socket`},
 		"a bad escape":          {"unix:path=/a%zz", `address "unix:path=/a%zz" cannot be read`},
 		"the end of a C string": {"unix:path=/a%00b", `address "unix:path=/a%00b" cannot be read`},
-		"without end":           {strings.Repeat("x", 1<<20), `address "` + strings.Repeat("x", 128) + `" is no socket of this host`},
+		"without end":           {strings.Repeat("x", 1<<20), `address "` + strings.Repeat("x", 128) + `" is not a socket of this host`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func stranger(t *testing.T, bus *hosttest.Bus) io.Writer {
 	return socket
 }
 
-func TestSystemBus_OutlivesWhatAnyUserMaySend_Behaviour5(t *testing.T) {
+func TestSystemBus_SurvivesAnyMessageOfAnyUser_Behaviour5(t *testing.T) {
 	cases := map[string][]byte{
 		"a body of 30 MiB": signal(t, "/", strings.Repeat("x", 30<<20)),
 		"a path of 1 MiB":  signal(t, "/"+strings.Repeat("x", 1<<20)),

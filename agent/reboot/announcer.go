@@ -43,7 +43,7 @@ func (a *announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 	} {
 		value := node.Annotations[key]
 		if err != nil && a.once(key, value) {
-			a.warn(node, v1alpha1.ReasonRecordUnreadable, "Read", "no reboot by this record: %v", err)
+			a.warn(node, v1alpha1.ReasonRecordUnreadable, "Read", "this record permits no reboot: %v", err)
 		}
 	}
 	blocked := evictionsBlocked(inTheWay)
@@ -152,7 +152,7 @@ func (a *announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
 		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s", p.Message)
 	}
-	cordon := "the cordon was not the agent's and stays"
+	cordon := "still cordoned, because the cordon was not the agent's"
 	switch {
 	case uncordoned:
 		cordon = "uncordoned"

@@ -61,10 +61,10 @@ func TestReconcile_RemembersWhenItBeganADrain(t *testing.T) {
 	}
 }
 
-// TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack covers a drain whose process
+// TestReconcile_CountsADrainFromNowIfTheClockWasSetBack covers a drain whose process
 // has died. Its recorded time is an hour ahead, so the drain would otherwise begin and time out an
 // hour late.
-func TestReconcile_CountsADrainFromWhenItSeesItWhereTheClockWasSetBack(t *testing.T) {
+func TestReconcile_CountsADrainFromNowIfTheClockWasSetBack(t *testing.T) {
 	ahead := makeProgress(1, drainingPhase, boot)
 	ahead.At = metav1.NewTime(now.Add(time.Hour))
 	r, api, _ := makeReconciler(t, protocol.Record{Grant: makeGrant(1, active, boot), Progress: ahead})

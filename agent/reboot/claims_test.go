@@ -96,7 +96,7 @@ func TestKept(t *testing.T) {
 			change: func(s *storage) { s.errs["pv-disk"] = errAPI },
 			unread: `reading volume "pv-disk" of claim "a/disk": the API server is away`, asked: []string{"a/disk", "/pv-disk"},
 		},
-		"nothing is asked where no pod that stays may have volumes": {},
+		"nothing is read if no pod that stays may have volumes": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &storage{

@@ -46,7 +46,7 @@ func TestRival(t *testing.T) {
 	}{
 		"nobody":     {nil, nil, ""},
 		"locksmithd": {locksmithd, nil, locksmithdIsActive},
-		"one that a command of its own turns off": {
+		"one that its own command turns off": {
 			&host.Coordinator{Name: "dnf-automatic", Unit: "dnf-automatic.timer", Off: "sed -i /reboot/d /etc/dnf/automatic.conf"}, nil,
 			"dnf-automatic is active on this host and may reboot it at any time: sed -i /reboot/d /etc/dnf/automatic.conf on the host, " +
 				"or set spec.reboot.coordinators: Ignore.",
@@ -56,7 +56,7 @@ func TestRival(t *testing.T) {
 			`A shutdown of this host (reboot) is scheduled for Sat 2026-11-21 22:00:00 UTC by uid 0 "Upgraded": shutdown -c on the host, ` +
 				"or set spec.reboot.coordinators: Ignore.",
 		},
-		"a shutdown that is scheduled, and nobody knows by whom": {
+		"a scheduled shutdown of an unknown program": {
 			&host.Coordinator{Name: "poweroff", At: now}, nil,
 			"A shutdown of this host (poweroff) is scheduled for Sat 2026-11-21 22:00:00 UTC: shutdown -c on the host, " +
 				"or set spec.reboot.coordinators: Ignore.",
@@ -70,11 +70,11 @@ func TestRival(t *testing.T) {
 			"A program without a readable NAME holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: " +
 				"stop that, or set spec.reboot.coordinators: Ignore.",
 		},
-		"nobody knows": {
+		"it is unknown": {
 			nil, errDenied,
 			"It is unknown whether another program may reboot this host. Fix the cause, or set spec.reboot.coordinators: Ignore. The cause: asking systemd: denied.",
 		},
-		"somebody is found, and that is what counts": {locksmithd, errDenied, locksmithdIsActive},
+		"one is found, and others are unknown": {locksmithd, errDenied, locksmithdIsActive},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestReconcile_ReportsAConflict(t *testing.T) {
 	for _, next := range steps {
 		found.other, api.patchErr = next.other, next.err
 		if strings.HasSuffix(next.what, "something else is new") {
-			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged anew."})
+			r.Reports.Put(engine.Report{Engine: "e", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Message: "Staged again."})
 		}
 		if diff := cmp.Diff(next.want, reconcile()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", next.what, diff)

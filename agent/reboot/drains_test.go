@@ -214,9 +214,9 @@ func TestDrains_ReportWhyThePodsCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestDrains_WakeWhereThePodsCannotBeRead shows one wake-up when the pods become unreadable and one
+// TestDrains_WakeIfThePodsCannotBeRead shows one wake-up when the pods become unreadable and one
 // when they become readable, so that the condition is up to date.
-func TestDrains_WakeWhereThePodsCannotBeRead(t *testing.T) {
+func TestDrains_WakeIfThePodsCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *drains, _ *fakeDrainer) {
 		t.Helper()
 		d.mustRun(t, 1)
@@ -318,9 +318,9 @@ func TestDrains_EvictLeft(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"all may go":      {},
-		"one may not":     {refused: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}, want: "Pods that came back may not go: a/b (why)."},
-		"nobody can tell": {err: errAPI, want: "The pods that came back could not be evicted: " + errAPI.Error() + "."},
+		"all may go":                        {},
+		"one may not":                       {refused: []drain.Pod{{Namespace: "a", Name: "b", Message: "why"}}, want: "Pods that came back may not go: a/b (why)."},
+		"it is unknown whether they may go": {err: errAPI, want: "The pods that came back could not be evicted: " + errAPI.Error() + "."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {

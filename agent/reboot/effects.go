@@ -142,7 +142,7 @@ func recordCall(ctx context.Context, r *Reconciler, node *corev1.Node, o step.Ob
 	}
 	r.observer.wrote(next.Progress)
 	r.observer.called(next.Progress.Seq, step.Call{})
-	ctrl.LoggerFrom(ctx).Info("Logind is asked again", "seq", next.Progress.Seq, "calls", next.Progress.Recalls+1, "bootID", o.BootID)
+	ctrl.LoggerFrom(ctx).Info("Asking logind again", "seq", next.Progress.Seq, "calls", next.Progress.Recalls+1, "bootID", o.BootID)
 	return nil
 }
 

@@ -146,7 +146,7 @@ func (l *looker) mustBeOver(t *testing.T) {
 }
 
 func TestLookout(t *testing.T) {
-	onLookout(t, "one request is one read of the policy and one look, however often it is asked", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
+	onLookout(t, "one request causes one read of the policy and one look, however often it is passed", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		api.policy.Spec.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 		l.mustAsk(t, &asked)
@@ -159,7 +159,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("looked for %v, and read the policy %d times", f.asked, api.policyReads)
 		}
 	})
-	onLookout(t, "another request is looked for anew", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
+	onLookout(t, "another request causes another look", func(t *testing.T, l *lookout, f *looker, api *apiServer) {
 		t.Helper()
 		f.finds = protects
 		l.mustAsk(t, &asked)
@@ -173,7 +173,7 @@ func TestLookout(t *testing.T) {
 			t.Errorf("looked %d times, and read the policy %d times", len(f.asked), api.policyReads)
 		}
 	})
-	onLookout(t, "what the look before finds while it ends is no answer to another request", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
+	onLookout(t, "findings of the previous look do not answer another request", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, &asked)
 		other := protocol.Preflight{Policy: "workers", Revision: "r2"}
@@ -183,7 +183,7 @@ func TestLookout(t *testing.T) {
 		close(f.slow)
 		l.mustKnow(t, other, step.Look{})
 	})
-	onLookout(t, "nobody looks when nobody asks any more", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
+	onLookout(t, "the look ends with the request", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, nil)
 		l.mustAsk(t, &asked)
@@ -191,7 +191,7 @@ func TestLookout(t *testing.T) {
 		f.mustBeOver(t)
 		l.mustKnow(t, asked, step.Look{})
 	})
-	onLookout(t, "nor after the order to end it has failed, once it succeeds", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
+	onLookout(t, "the look ends if the order to end it succeeds at the second try", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		late, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -219,7 +219,7 @@ func TestLookout(t *testing.T) {
 			t.Error("it looked under no policy")
 		}
 	})
-	onLookout(t, "begins anew after a look of one's own, which may find what this one has missed", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
+	onLookout(t, "starts again after a direct look, which may have found what this one missed", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		l.mustAsk(t, &asked)
 		f.finds = protects
@@ -238,7 +238,7 @@ func TestLookout(t *testing.T) {
 			l.mustKnow(t, asked, protected)
 		})
 	}
-	onLookout(t, "goes on after a look of one's own where this one has failed, and is tried again by itself", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
+	onLookout(t, "is tried again by itself after a direct look, if it has failed", func(t *testing.T, l *lookout, f *looker, _ *apiServer) {
 		t.Helper()
 		f.err = errAPI
 		l.mustAsk(t, &asked)
@@ -250,7 +250,7 @@ func TestLookout(t *testing.T) {
 
 // A granted node that is held up checks its pods, also in the background, and then waits.
 func TestReconcile_RestsWhileItIsHeldUp(t *testing.T) {
-	for name, finds := range map[string]drain.Findings{"nothing is in the way": {}, "a pod is that is no reason to wait": protects} {
+	for name, finds := range map[string]drain.Findings{"nothing is in the way": {}, "a pod that does not prevent the drain": protects} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, api, logind := makeReconciler(t, granted())
@@ -303,7 +303,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 		t.Cleanup(func() { <-done })
 	}
 	grant := granted()
-	t.Run("the engine has none any more: that is written, and nothing begins", func(t *testing.T) {
+	t.Run("the engine has no need any more: that is written, and nothing begins", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		answer(t, r, engine.NotNeeded)
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -313,7 +313,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 			t.Errorf("wrote %v", api.patches)
 		}
 	})
-	t.Run("the engine still has one: it begins", func(t *testing.T) {
+	t.Run("the engine still has a need: the drain begins", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		answer(t, r, engine.Needed)
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
@@ -323,7 +323,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 			t.Errorf("wrote %v", api.patches)
 		}
 	})
-	t.Run("the engine does not answer for long: what it reported before counts", func(t *testing.T) {
+	t.Run("the engine does not respond for long: its earlier report counts", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		clock := r.Clock.(*testclock.FakeClock)
 		again := r.Reports.Again("e")
@@ -350,7 +350,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 			t.Errorf("%v, wrote %v", err, api.patches)
 		}
 	})
-	t.Run("the engine has answered meanwhile: its patience begins anew", func(t *testing.T) {
+	t.Run("the engine has responded in between: the wait starts again", func(t *testing.T) {
 		r, _, _ := makeReconciler(t, grant)
 		clock, again := r.Clock.(*testclock.FakeClock), r.Reports.Again("e")
 		var got []time.Duration
@@ -365,7 +365,7 @@ func TestReconcile_ConfirmsTheNeed_Behaviour3(t *testing.T) {
 			t.Errorf("unanswered for (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("the engine does not answer: nothing begins, and it is asked again", func(t *testing.T) {
+	t.Run("the engine does not respond: nothing begins, and it is queried again", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		r.Reports.Again("e")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -396,7 +396,7 @@ func TestReconcile_StartLook(t *testing.T) {
 			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
 		}
 	})
-	t.Run("a pod is in the way: nothing begins, and it is looked for again after half a minute", func(t *testing.T) {
+	t.Run("a pod is in the way: nothing begins, and the next look is after half a minute", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		f := r.lookout.looker.(*looker)
 		f.finds = drain.Findings{Kept: somePod("bare")}
@@ -412,7 +412,7 @@ func TestReconcile_StartLook(t *testing.T) {
 			t.Errorf("looked %d times, and wrote %v", len(f.asked), api.patches)
 		}
 	})
-	t.Run("a write that was refused is not made again without another look", func(t *testing.T) {
+	t.Run("a refused write is not repeated without another look", func(t *testing.T) {
 		r, api, _ := makeReconciler(t, grant)
 		api.patchErr = conflict
 		reconcile(t, r)

@@ -63,11 +63,11 @@ func TestInhibited(t *testing.T) {
 		blocking []host.Inhibitor
 		want     string
 	}{
-		"nobody":                   {nil, ""},
-		"somebody":                 {[]host.Inhibitor{a}, "A shutdown of the host is blocked by a (why a)."},
-		"always in the same order": {[]host.Inhibitor{b, a}, "A shutdown of the host is blocked by a (why a), b (why b)."},
-		"somebody twice is one":    {[]host.Inhibitor{b, b}, "A shutdown of the host is blocked by b (why b)."},
-		"a text with lines of its own": {
+		"nobody":                     {nil, ""},
+		"somebody":                   {[]host.Inhibitor{a}, "A shutdown of the host is blocked by a (why a)."},
+		"always in the same order":   {[]host.Inhibitor{b, a}, "A shutdown of the host is blocked by a (why a), b (why b)."},
+		"a duplicate is listed once": {[]host.Inhibitor{b, b}, "A shutdown of the host is blocked by b (why b)."},
+		"a text with line breaks": {
 			[]host.Inhibitor{{Who: "a\r\nNode n2", Why: "x\u2028\x1b[2J\u202e"}}, "A shutdown of the host is blocked by a  Node n2 (x \uFFFD[2J\uFFFD).",
 		},
 	}

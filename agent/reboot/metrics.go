@@ -14,7 +14,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		engineUp: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "reboot_operator_agent_engine_up",
-			Help: "1 while the update engine can be asked, else 0.",
+			Help: "1 while the update engine responds, else 0.",
 		}, []string{"engine"}),
 		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "reboot_operator_agent_engine_malformed_total",

@@ -76,7 +76,7 @@ func TestAddReport(t *testing.T) {
 		wrote  bool
 	}{
 		"nothing": {step.NodeStatus{}, nodepatch.Patch{}, false},
-		"what is there is not written again (behaviour 4)": {step.NodeStatus{
+		"unchanged values are not written again (behaviour 4)": {step.NodeStatus{
 			Conditions: []corev1.NodeCondition{want(corev1.ConditionTrue, "Staged.")},
 			Labels:     map[string]*string{"a": new("1"), "c": nil}, Annotations: map[string]*string{"d": nil},
 		}, nodepatch.Patch{}, false},
@@ -95,7 +95,7 @@ func TestAddReport(t *testing.T) {
 			nodepatch.Patch{Metadata: nodepatch.Metadata{ResourceVersion: "7", Labels: map[string]*string{"a": nil}}},
 			true,
 		},
-		"what need not be changed needs no version": {
+		"an unchanged label needs no version": {
 			step.NodeStatus{Labels: map[string]*string{"a": nil, "b": new("2")}, Versioned: []string{"b"}},
 			nodepatch.Patch{Metadata: nodepatch.Metadata{Labels: map[string]*string{"a": nil}}},
 			true,
@@ -212,13 +212,13 @@ func TestReconcile_AForeignWriteCostsNoWait(t *testing.T) {
 		writes  int
 		wait    time.Duration
 	}{
-		"a heartbeat":             {outruns: 1, writes: 2, wait: time.Minute},
-		"another one each time":   {outruns: swapTries, writes: swapTries + 1, wait: time.Minute},
-		"more than are tried":     {outruns: swapTries + 1, writes: swapTries + 1, wait: conflictRetry},
-		"an annotation of others": {outruns: 1, meddle: func(n *corev1.Node) { n.Annotations["example.com/a"] = "b" }, writes: 2, wait: time.Minute},
-		"a pause":                 {outruns: 1, meddle: func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationPaused] = "true" }, writes: 1, wait: conflictRetry},
-		"the grant, taken away":   {outruns: 1, meddle: func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationGrant) }, writes: 1, wait: conflictRetry},
-		"a cordon":                {outruns: 1, meddle: func(n *corev1.Node) { n.Spec.Unschedulable = true }, writes: 1, wait: conflictRetry},
+		"a heartbeat":                {outruns: 1, writes: 2, wait: time.Minute},
+		"another conflict each time": {outruns: swapTries, writes: swapTries + 1, wait: time.Minute},
+		"more conflicts than tries":  {outruns: swapTries + 1, writes: swapTries + 1, wait: conflictRetry},
+		"an annotation of others":    {outruns: 1, meddle: func(n *corev1.Node) { n.Annotations["example.com/a"] = "b" }, writes: 2, wait: time.Minute},
+		"a pause":                    {outruns: 1, meddle: func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationPaused] = "true" }, writes: 1, wait: conflictRetry},
+		"the grant, taken away":      {outruns: 1, meddle: func(n *corev1.Node) { delete(n.Annotations, v1alpha1.AnnotationGrant) }, writes: 1, wait: conflictRetry},
+		"a cordon":                   {outruns: 1, meddle: func(n *corev1.Node) { n.Spec.Unschedulable = true }, writes: 1, wait: conflictRetry},
 		"another Node of the name": {
 			outruns: 1, meddle: func(n *corev1.Node) { n.UID = "another" }, writes: 1, wait: conflictRetry,
 		},

@@ -96,7 +96,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		OS:            v.os(ctx),
 	}
 	if o.FleetLock, err = protocol.ParseFleetLock(node.Annotations); err != nil {
-		ctrl.LoggerFrom(ctx).V(4).Info("Ignores a request of a FleetLock client that cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Ignored a FleetLock request that cannot be read", "reason", err.Error())
 	}
 	o.Engines = step.WithFleetLock(v.reports.all(), o)
 	o.MaxUptime, o.BootedAt = protocol.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
@@ -105,11 +105,11 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		o.Asked = nil
 	}
 	if o.Reported, err = protocol.ParseAgentReport(node.Annotations); err != nil {
-		ctrl.LoggerFrom(ctx).V(4).Info("Replaces a report that cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Replacing a report that cannot be read", "reason", err.Error())
 	}
 	o.VersionBefore = node.Labels[v1alpha1.LabelOSVersion]
 	if o.Before, err = protocol.ParseEngines(node.Annotations); err != nil {
-		ctrl.LoggerFrom(ctx).V(4).Info("Replaces a record of the engines that cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Replacing a record of the engines that cannot be read", "reason", err.Error())
 	}
 	o.Look = v.lookout.of(o.Asked)
 

@@ -208,7 +208,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	r.refusals.note(err)
 	r.announcer.unwritten(node, d.Next, err)
 	if apierrors.IsConflict(err) {
-		ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; deciding again", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed; deciding again", "reason", err.Error())
 		r.writer.refused()
 		r.conflicts++
 		return ctrl.Result{RequeueAfter: timing.Backoff(r.conflicts, conflictRetry, conflictRetryMax)}, nil

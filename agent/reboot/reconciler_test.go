@@ -287,27 +287,27 @@ func TestReconcile(t *testing.T) {
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].WithdrawnAt = &metav1.Time{Time: now} },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
-		"nor does one that the ledger holds for another node": {
+		"a grant that the ledger holds for another node begins nothing": {
 			record: granted(),
 			change: func(_ *Reconciler, api *apiServer) { api.policy.Status.Grants[0].Node = "n2" },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
-		"a grant begins where the ledger that it names has it": {
+		"a grant begins if the ledger that it names has it": {
 			record: protocol.Record{Grant: inLedgerOf("limiting")},
 			change: func(_ *Reconciler, api *apiServer) {
 				api.limiting, api.policy = api.policy, &v1alpha1.RebootPolicy{}
 			},
 			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
-		"and not where its policy's own has it": {
+		"a grant begins nothing if only its policy's own ledger has it": {
 			record: protocol.Record{Grant: inLedgerOf("limiting")},
 			change: func(_ *Reconciler, api *apiServer) { api.limiting = &v1alpha1.RebootPolicy{} },
 			want:   ctrl.Result{RequeueAfter: 30 * time.Second}, patches: 1,
 		},
-		"nor where the ledger cannot be read, which is tried again": {
+		"a grant begins nothing if the ledger cannot be read, and the read is tried again": {
 			record: protocol.Record{Grant: inLedgerOf("limiting")}, want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
-		"a policy that has spoken in this attempt counts on": {
+		"the settings read in this attempt still count": {
 			record: inPhase(drainingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
@@ -316,7 +316,7 @@ func TestReconcile(t *testing.T) {
 			},
 			want: ctrl.Result{RequeueAfter: time.Second}, patches: 1,
 		},
-		"one that has spoken for an earlier grant of the same number begins nothing": {
+		"settings read for an earlier grant of the same number begin nothing": {
 			record: granted(),
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
@@ -324,14 +324,14 @@ func TestReconcile(t *testing.T) {
 			},
 			want: ctrl.Result{RequeueAfter: 30 * time.Second},
 		},
-		"what another policy's grant of the same number was held up by holds up nothing": {
+		"an obstacle to another policy's grant of the same number does not count": {
 			record: granted(),
 			change: func(r *Reconciler, _ *apiServer) {
 				r.observer.startLook = startLook{grantID{"others", 1}, step.Look{At: now, Problem: "unknown"}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Minute}, patches: 1,
 		},
-		"a conflict is decided anew": {
+		"a conflict is decided again": {
 			record:  granted(),
 			change:  func(_ *Reconciler, api *apiServer) { api.patchErr = conflict },
 			want:    ctrl.Result{RequeueAfter: conflictRetry},
@@ -347,7 +347,7 @@ func TestReconcile(t *testing.T) {
 			wantErr: "patching the status of the Node: the API server is away", patches: 1,
 		},
 		"a committed node goes down": {record: inPhase(rebootingPhase), change: maintained, asked: 1},
-		"a committed node goes down, though a later release committed it": {
+		"a committed node goes down, even if a later release committed it": {
 			record: inPhase(rebootingPhase), change: func(r *Reconciler, api *apiServer) {
 				maintained(r, api)
 				progress := api.node.Annotations[v1alpha1.AnnotationProgress]
@@ -356,14 +356,14 @@ func TestReconcile(t *testing.T) {
 			}, asked: 1,
 		},
 		"another process records that it calls again": {record: inPhase(rebootingPhase), patches: 1},
-		"a host whose logind refuses for ever is given up": {
+		"a host whose logind always refuses is given up": {
 			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, _ *apiServer) {
 				r.observer.call = call{seq: 1, Call: step.Call{Refusals: 8, RefusedAt: now.Add(-time.Hour)}}
 			},
 			patches: 1,
 		},
-		"and not while it goes down after all": {
+		"a host that goes down after all is not given up": {
 			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				maintained(r, api)
@@ -372,7 +372,7 @@ func TestReconcile(t *testing.T) {
 			},
 			want: ctrl.Result{RequeueAfter: 15 * time.Second}, patches: 1, // for the report of logind's refusal
 		},
-		"what the cache shows is confirmed first": {
+		"the cache is confirmed by a live read first": {
 			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				live := *api
@@ -383,7 +383,7 @@ func TestReconcile(t *testing.T) {
 			},
 			wantErr: "confirming the reboot: the cache shows progress",
 		},
-		"and without an answer nothing goes down": {
+		"without a live read nothing goes down": {
 			record: inPhase(rebootingPhase),
 			change: func(r *Reconciler, api *apiServer) {
 				r.change(func(c *Config) { c.Live = &apiServer{getErr: errAPI} })
@@ -428,7 +428,7 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 	}
 }
 
-func TestReconcile_ReadsThePolicyWhereItDecides(t *testing.T) {
+func TestReconcile_ReadsThePolicyIfItMatters(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
 	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	r.drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
@@ -469,18 +469,18 @@ func TestReconcile_StopsTheDrainFirst(t *testing.T) {
 	}
 }
 
-// TestReconcile_WaitsForTheEndOfWhatItBegan covers a repeated drain and a repeated call of logind.
+// TestReconcile_WaitsForTheEndOfItsAttempt covers a repeated drain and a repeated call of logind.
 // They start without a write that would wake the agent, which still has to notice that they take
 // too long.
-func TestReconcile_WaitsForTheEndOfWhatItBegan(t *testing.T) {
+func TestReconcile_WaitsForTheEndOfItsAttempt(t *testing.T) {
 	cases := map[string]struct {
 		phase protocol.Phase
 		last  step.Drain
 		until time.Duration
 	}{
-		"a drain after one that failed":      {drainingPhase, step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now.Add(-time.Hour)}, 15 * time.Minute},
-		"a drain of a process before":        {drainingPhase, step.Drain{}, 15 * time.Minute},
-		"a reboot that logind has agreed to": {rebootingPhase, step.Drain{}, 5 * time.Minute},
+		"a drain after one that failed":     {drainingPhase, step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now.Add(-time.Hour)}, 15 * time.Minute},
+		"a drain of an earlier process":     {drainingPhase, step.Drain{}, 15 * time.Minute},
+		"a reboot that logind has accepted": {rebootingPhase, step.Drain{}, 5 * time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -514,8 +514,8 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 		refusals int
 		wantErr  bool
 	}{
-		"accepted is accepted":            {nil, 0, false},
-		"no answer is not taken for a no": {context.Canceled, 0, true},
+		"accepted is accepted":                {nil, 0, false},
+		"a missing response is not a refusal": {context.Canceled, 0, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -532,7 +532,7 @@ func TestCallReboot_WhileTheAgentIsStopped(t *testing.T) {
 
 // An update that a FleetLock client has not finalized in time is finalized first, unless the host
 // is held up. rpm-ostree reboots the host after that and ignores inhibitors.
-func TestCallReboot_FinalizesWhatTheClientHasNot(t *testing.T) {
+func TestCallReboot_FinalizesAnUpdateIfTheClientHasNot(t *testing.T) {
 	cases := map[string]struct {
 		next       step.CallReboot
 		inhibitors []host.Inhibitor
@@ -540,11 +540,11 @@ func TestCallReboot_FinalizesWhatTheClientHasNot(t *testing.T) {
 		finalized  int
 		refusal    string
 	}{
-		"finalized, then rebooted":        {next: step.CallReboot{Finalize: true}, finalized: 1},
-		"nothing to finalize":             {next: step.CallReboot{}},
-		"held up":                         {next: step.CallReboot{Finalize: true}, inhibitors: []host.Inhibitor{{Who: "backup", Why: "runs"}}, refusal: "backup (runs)"},
-		"held up, and the policy goes on": {next: step.CallReboot{Finalize: true, Inhibitors: v1alpha1.ObstacleIgnore}, inhibitors: []host.Inhibitor{{Who: "backup"}}, finalized: 1},
-		"rpm-ostree refuses":              {next: step.CallReboot{Finalize: true}, err: errors.New("no"), finalized: 1, refusal: "finalizing the update: no"},
+		"finalized, then rebooted":                         {next: step.CallReboot{Finalize: true}, finalized: 1},
+		"nothing to finalize":                              {next: step.CallReboot{}},
+		"a shutdown is blocked":                            {next: step.CallReboot{Finalize: true}, inhibitors: []host.Inhibitor{{Who: "backup", Why: "runs"}}, refusal: "backup (runs)"},
+		"a shutdown is blocked, and the policy ignores it": {next: step.CallReboot{Finalize: true, Inhibitors: v1alpha1.ObstacleIgnore}, inhibitors: []host.Inhibitor{{Who: "backup"}}, finalized: 1},
+		"rpm-ostree refuses":                               {next: step.CallReboot{Finalize: true}, err: errors.New("no"), finalized: 1, refusal: "finalizing the update: no"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -614,7 +614,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
+func TestSettings_AreReadForAWriteAndKeptForTheNextStep(t *testing.T) {
 	earlier := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
 	cases := map[string]struct {
 		phase protocol.Phase
@@ -624,15 +624,15 @@ func TestSettings_AreReadForAWriteAndHoldForWhatFollowsItAtOnce(t *testing.T) {
 		grant grantID
 		reads int
 	}{
-		"a drain that has begun":               {phase: drainingPhase},
-		"a drain that should have, long ago":   {phase: drainingPhase, age: 5 * time.Second, reads: 1},
-		"a drain that is done: no return":      {phase: drainingPhase, drain: step.DrainDone, reads: 1},
-		"a drain that failed":                  {phase: drainingPhase, drain: step.DrainFailed, reads: 1},
-		"logind is to be called":               {phase: rebootingPhase, reads: 1},
-		"logind is to be called again":         {phase: rebootingPhase, call: step.Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
-		"the settings for another grant":       {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
-		"another policy's settings":            {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
-		"the same, and logind is to be called": {phase: rebootingPhase, grant: grantID{"others", 1}, reads: 1},
+		"a drain that has begun":                                {phase: drainingPhase},
+		"a drain that should have begun long ago":               {phase: drainingPhase, age: 5 * time.Second, reads: 1},
+		"a drain that is done: no return":                       {phase: drainingPhase, drain: step.DrainDone, reads: 1},
+		"a drain that failed":                                   {phase: drainingPhase, drain: step.DrainFailed, reads: 1},
+		"logind is to be called":                                {phase: rebootingPhase, reads: 1},
+		"logind is to be called again":                          {phase: rebootingPhase, call: step.Call{Refusals: 1, RefusedAt: now.Add(-time.Hour)}, reads: 1},
+		"the settings for another grant":                        {phase: drainingPhase, grant: grantID{"workers", 7}, reads: 1},
+		"another policy's settings":                             {phase: drainingPhase, grant: grantID{"others", 1}, reads: 1},
+		"another policy's settings, and logind is to be called": {phase: rebootingPhase, grant: grantID{"others", 1}, reads: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -700,7 +700,7 @@ func TestConfirm(t *testing.T) {
 			}
 			r.writer.live = &apiServer{getErr: errAPI}
 			if err := r.writer.confirm(t.Context(), api.node, o); !errors.Is(err, errAPI) {
-				t.Errorf("got %v where the API server is away", err)
+				t.Errorf("got %v while the API server is down", err)
 			}
 		})
 	}
@@ -719,9 +719,9 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 		event      string
 	}{
 		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), false, true, "Cancelled, uncordoned (number 1)"},
-		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, the cordon was not the agent's and stays (number 1)"},
+		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, still cordoned, because the cordon was not the agent's (number 1)"},
 		"an API server that does not track": {nil, false, true, "Cancelled, uncordoned (number 1)"},
-		"none any more":                     {nil, true, false, "Cancelled, uncordoned by others (number 1)"},
+		"no cordon any more":                {nil, true, false, "Cancelled, uncordoned by others (number 1)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

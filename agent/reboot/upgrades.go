@@ -18,7 +18,7 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 	node, nodeErr := r.writer.cached(ctx)
 	bootID, bootErr := host.BootID(r.Host.BootIDFile)
 	if err := errors.Join(nodeErr, bootErr); err != nil {
-		ctrl.LoggerFrom(ctx).Info("Holds upgrades of the host, because it is unknown whether it is being rebooted", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).Info("Holding upgrades of the host, because it is unknown whether it is being rebooted", "reason", err.Error())
 		return true
 	}
 	return step.HoldsUpgrades(step.Observation{
@@ -34,7 +34,7 @@ func (r *Reconciler) AnnounceUpgradesLeft(ctx context.Context, policy string) {
 		ctrl.LoggerFrom(ctx).Error(err, "Cannot determine whose upgrades these are")
 		return
 	}
-	r.announcer.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer: its "+
-		"AutomaticUpdatePolicy is %q. The agent upgrades nothing until it is none in /etc/rpm-ostreed.conf; or leave out "+
+	r.announcer.warn(node, v1alpha1.EventUpgradesLeftToHost, "Upgrade", "the host stages updates itself, by rpm-ostreed-automatic.timer (AutomaticUpdatePolicy is %q), "+
+		"so the agent does not. To let the agent do it, set AutomaticUpdatePolicy=none in /etc/rpm-ostreed.conf; otherwise leave out "+
 		"--rpm-ostree-drive", policy)
 }

@@ -19,7 +19,7 @@ func TestHoldsUpgrades(t *testing.T) {
 		"at rest":                        {nil, false},
 		"granted":                        {map[string]string{v1alpha1.AnnotationGrant: grant(active, boot)}, true},
 		"granted, and rebooted":          {map[string]string{v1alpha1.AnnotationGrant: grant(active, otherBoot)}, true},
-		"granted no more":                {map[string]string{v1alpha1.AnnotationGrant: grant(protocol.GrantCancelled, boot)}, false},
+		"not granted any more":           {map[string]string{v1alpha1.AnnotationGrant: grant(protocol.GrantCancelled, boot)}, false},
 		"finished":                       {map[string]string{v1alpha1.AnnotationGrant: grant(protocol.GrantFinished, otherBoot), v1alpha1.AnnotationProgress: progress(rebootingPhase, otherBoot)}, false},
 		"draining, whatever the grant":   {map[string]string{v1alpha1.AnnotationProgress: progress(drainingPhase, boot)}, true},
 		"rebooting, whatever the grant":  {map[string]string{v1alpha1.AnnotationProgress: progress(rebootingPhase, boot)}, true},
@@ -41,7 +41,7 @@ func TestHoldsUpgrades(t *testing.T) {
 	}
 }
 
-func TestHoldsUpgrades_WhereNobodyKnows(t *testing.T) {
+func TestHoldsUpgrades_IfTheStateIsUnknown(t *testing.T) {
 	r, api, _ := makeReconciler(t, protocol.Record{})
 	api.getErr = errAPI
 	if !r.HoldsUpgrades(t.Context()) {

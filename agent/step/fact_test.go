@@ -13,25 +13,25 @@ func TestAsks(t *testing.T) {
 		o                         Observation
 		ledger, policy, inhibitor bool
 	}{
-		"at rest":                             {makeObservation(), false, false, false},
-		"a need":                              {makeObservation(staged("1")), false, false, true},
-		"a need that nobody has reported yet": {makeObservation(silent, requesting("x")), false, false, false},
-		"a request":                           {makeObservation(requesting("x")), false, false, true},
-		"a long uptime":                       {makeObservation(up(24*time.Hour, 24*time.Hour)), false, false, true},
-		"a grant":                             {makeObservation(staged("1"), granted(1, active)), true, false, true},
-		"a grant on a paused node":            {makeObservation(granted(1, active), paused), false, false, false},
-		"a drain":                             {makeObservation(staged("1"), beingDrained), false, true, false},
-		"a drain that is done":                {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), false, true, true},
-		"a drain that lasts too long":         {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), false, true, true},
-		"a call":                              {makeObservation(staged("1"), goingDown), true, false, false},
-		"a call under no grant":               {makeObservation(goingDown, func(o *Observation) { o.Record.Grant = nil }), false, false, false},
-		"a reboot that the manager has ended": {makeObservation(goingDown, granted(1, finished)), false, false, false},
-		"a call that is not due":              {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false, false},
-		"a record that cannot be read":        {makeObservation(granted(1, active), unreadableProgress), false, false, false},
-		"after the boot":                      {makeObservation(rebootedBefore), false, false, false},
-		"another grant in a drain":            {makeObservation(beingDrained, granted(2, active)), false, false, false},
-		"a drain that has begun":              {makeObservation(beingDrained, readLast(time.Second)), false, false, false},
-		"a drain that should have, long ago":  {makeObservation(beingDrained, readLast(policyLasts)), false, true, false},
+		"at rest":                                 {makeObservation(), false, false, false},
+		"a need":                                  {makeObservation(staged("1")), false, false, true},
+		"a need that nobody has reported yet":     {makeObservation(silent, requesting("x")), false, false, false},
+		"a request":                               {makeObservation(requesting("x")), false, false, true},
+		"a long uptime":                           {makeObservation(up(24*time.Hour, 24*time.Hour)), false, false, true},
+		"a grant":                                 {makeObservation(staged("1"), granted(1, active)), true, false, true},
+		"a grant on a paused node":                {makeObservation(granted(1, active), paused), false, false, false},
+		"a drain":                                 {makeObservation(staged("1"), beingDrained), false, true, false},
+		"a drain that is done":                    {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), false, true, true},
+		"a drain that lasts too long":             {makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(time.Hour) }), false, true, true},
+		"a call":                                  {makeObservation(staged("1"), goingDown), true, false, false},
+		"a call without a grant":                  {makeObservation(goingDown, func(o *Observation) { o.Record.Grant = nil }), false, false, false},
+		"a reboot that the manager has ended":     {makeObservation(goingDown, granted(1, finished)), false, false, false},
+		"a call that is not due":                  {makeObservation(goingDown, func(o *Observation) { o.Call.AcceptedAt = now }), false, false, false},
+		"a record that cannot be read":            {makeObservation(granted(1, active), unreadableProgress), false, false, false},
+		"after the boot":                          {makeObservation(rebootedBefore), false, false, false},
+		"another grant in a drain":                {makeObservation(beingDrained, granted(2, active)), false, false, false},
+		"a drain that has begun":                  {makeObservation(beingDrained, readLast(time.Second)), false, false, false},
+		"a drain that should have begun long ago": {makeObservation(beingDrained, readLast(policyLasts)), false, true, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -51,10 +51,10 @@ func TestAsks(t *testing.T) {
 func TestAsksVolumes(t *testing.T) {
 	done := func(o *Observation) { hasDrained(o); using("x")(o) }
 	cases[bool]{
-		"the drain is done":                       {makeObservation(done), true},
-		"while nothing is in use":                 {makeObservation(hasDrained), false},
-		"while the drain runs":                    {makeObservation(done, drainIs(Drain{State: DrainRunning})), false},
-		"where the policy does not wait for them": {makeObservation(done, waiting(0)), false},
+		"the drain is done":                          {makeObservation(done), true},
+		"while nothing is in use":                    {makeObservation(hasDrained), false},
+		"while the drain runs":                       {makeObservation(done, drainIs(Drain{State: DrainRunning})), false},
+		"while the policy does not wait for volumes": {makeObservation(done, waiting(0)), false},
 	}.each(t, needsVolumes)
 }
 

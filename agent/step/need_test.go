@@ -31,7 +31,7 @@ func TestNeed(t *testing.T) {
 			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				"Staged. Reported by update-engine (asks for version 4593.1.0)."),
 		},
-		"an update that nobody confirms": {
+		"an unconfirmed update": {
 			makeObservation(broadcast("")),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. Reported by update-engine (asks by broadcast until Sun 2026-11-22 22:00:00 UTC)."),
 		},
@@ -53,17 +53,17 @@ func TestNeed(t *testing.T) {
 			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				`An administrator asks for a reboot: "new firmware". Staged. Reported by update-engine (asks for version 1).`),
 		},
-		"the engines in use are named, and no absent one": {
+		"engines in use are named, absent ones are not": {
 			makeObservation(engineReports(stagedReport("1"), absent, sentinel)),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged,
 				"Staged. Reported by update-engine (asks for version 1), sentinel."),
 		},
-		"an engine that vanished is no need, whatever the others report (behaviour 7)": {
+		"an engine that vanished does not count as a need, whatever others report (behaviour 7)": {
 			makeObservation(engineReports(gone, sentinel)),
 			reports(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable,
 				"No bus. No file. Reported by update-engine, sentinel."),
 		},
-		"no engine is no need (behaviour 7)": {
+		"without an engine the need is unknown (behaviour 7)": {
 			makeObservation(engineReports(absent)),
 			reports(corev1.ConditionUnknown, v1alpha1.ReasonEngineUnreachable, engine.Merge([]engine.Report{absent}).Message),
 		},
@@ -75,9 +75,9 @@ func TestNeed(t *testing.T) {
 			makeObservation(up(1000*time.Hour, 24*time.Hour)),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime, longUp),
 		},
-		"an uptime below its maximum":    {makeObservation(up(24*time.Hour-1, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
-		"an uptime without a maximum":    {makeObservation(up(1000*time.Hour, 0)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
-		"an uptime that nobody can read": {makeObservation(up(0, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime below its maximum": {makeObservation(up(24*time.Hour-1, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an uptime without a maximum": {makeObservation(up(1000*time.Hour, 0)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
+		"an unreadable uptime":        {makeObservation(up(0, 24*time.Hour)), reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate, upToDate)},
 		"a long uptime, and an update": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), staged("1")),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonUpdateStaged, "Staged. The node has been up for longer than 24h0m0s, its maximum under spec.maxUptime of its policy. "+
@@ -87,12 +87,12 @@ func TestNeed(t *testing.T) {
 			makeObservation(up(24*time.Hour, 24*time.Hour), requesting("x")),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested, `An administrator asks for a reboot: "x". `+longUp),
 		},
-		"a long uptime, and no engine that can be asked": {
+		"a long uptime, and no engine that responds": {
 			makeObservation(up(24*time.Hour, 24*time.Hour), engineReports(gone)),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonMaxUptime,
 				"No bus. The node has been up for longer than 24h0m0s, its maximum under spec.maxUptime of its policy. Reported by update-engine."),
 		},
-		"no engine that can be asked, and a request": {
+		"a request, and no engine that responds": {
 			makeObservation(engineReports(gone), requesting("x")),
 			reports(corev1.ConditionTrue, v1alpha1.ReasonRequested,
 				`An administrator asks for a reboot: "x". No bus. Reported by update-engine.`),
@@ -131,19 +131,19 @@ func TestFulfilled(t *testing.T) {
 	up := with(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "")
 	label := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, `Label reboot-operator.io/reboot-requested asks for a reboot: "a". Reported by sentinel.`)
 	cases[bool]{
-		"a label":                                     {makeObservation(labelling("a"), rebootedBefore, label, up), true},
-		"another value":                               {makeObservation(labelling("b"), rebootedBefore, label, up), false},
-		"a label beside an annotation":                {makeObservation(labelling("new"), rebootedBefore, reported, up), false},
-		"a label, and no boot":                        {makeObservation(labelling("a"), goingDown, label, up), false},
-		"the first report after the boot":             {makeObservation(requesting("new firmware"), rebootedBefore, reported, up), true},
-		"without a request":                           {makeObservation(rebootedBefore, reported, up), false},
-		"another text is another request":             {makeObservation(requesting("newer firmware"), rebootedBefore, reported, up), false},
-		"a later report":                              {makeObservation(requesting("new firmware"), rebootedBefore, reported), false},
-		"before the boot has ended":                   {makeObservation(requesting("new firmware"), goingDown, reported, up), false},
-		"a reboot by somebody else is not the answer": {makeObservation(requesting("new firmware"), reported, up), false},
-		"nor is one by hand, long after an answer":    {makeObservation(requesting("new firmware"), rebootedBefore, reported, recordedIn(otherBoot)), false},
-		"a maintenance of another program is no boot": {makeObservation(requesting("new firmware"), rebootedBefore, reported, theirs, recordedIn(boot)), false},
-		"and may have written over the agent's":       {makeObservation(requesting("new firmware"), rebootedBefore, reported, theirs, recordedIn(otherBoot)), true},
+		"a label":                         {makeObservation(labelling("a"), rebootedBefore, label, up), true},
+		"another value":                   {makeObservation(labelling("b"), rebootedBefore, label, up), false},
+		"a label and an annotation":       {makeObservation(labelling("new"), rebootedBefore, reported, up), false},
+		"a label, but no boot":            {makeObservation(labelling("a"), goingDown, label, up), false},
+		"the first report after the boot": {makeObservation(requesting("new firmware"), rebootedBefore, reported, up), true},
+		"without a request":               {makeObservation(rebootedBefore, reported, up), false},
+		"another text is another request": {makeObservation(requesting("newer firmware"), rebootedBefore, reported, up), false},
+		"a later report":                  {makeObservation(requesting("new firmware"), rebootedBefore, reported), false},
+		"before the boot has ended":       {makeObservation(requesting("new firmware"), goingDown, reported, up), false},
+		"a reboot by somebody else does not answer the request":              {makeObservation(requesting("new firmware"), reported, up), false},
+		"a reboot by hand long after the answer does not answer the request": {makeObservation(requesting("new firmware"), rebootedBefore, reported, recordedIn(otherBoot)), false},
+		"another program's maintenance is not a boot":                        {makeObservation(requesting("new firmware"), rebootedBefore, reported, theirs, recordedIn(boot)), false},
+		"another program's maintenance replaced the agent's":                 {makeObservation(requesting("new firmware"), rebootedBefore, reported, theirs, recordedIn(otherBoot)), true},
 	}.each(t, func(o Observation) bool { return fulfilled(o, labelled(o)) || fulfilled(o, request(o)) })
 }
 
@@ -231,24 +231,24 @@ func TestBefore(t *testing.T) {
 		name, bootID string
 		want         engine.Report
 	}{
-		"no engine has reported":              {makeObservation(engineReports()), "update-engine", boot, engine.Report{}},
-		"a need of this boot":                 {makeObservation(staged("4593.1.0")), "update-engine", boot, asks},
-		"a need beside a request":             {makeObservation(staged("4593.1.0"), requesting("why")), "update-engine", boot, asks},
-		"a need of another boot has fallen":   {makeObservation(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
-		"a need of another engine":            {makeObservation(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
-		"no need, but it was there":           {makeObservation(), "update-engine", boot, known},
-		"gone, but it was there":              {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", boot, known},
-		"gone in another boot":                {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", otherBoot, engine.Report{}},
-		"named, and not on the host":          {makeObservation(unreachable), "update-engine", boot, engine.Report{}},
-		"there in another boot":               {makeObservation(unreachable, reportedBefore(otherBoot, quiet)), "update-engine", boot, engine.Report{}},
-		"a broadcast need":                    {makeObservation(broadcast("")), "update-engine", boot, broadcastNeed},
-		"no version":                          {makeObservation(staged("")), "update-engine", boot, unversioned},
-		"a version that ends oddly":           {makeObservation(staged("1.")), "update-engine", boot, odd("1.")},
-		"a version nobody would choose":       {makeObservation(staged("1), b (asks")), "update-engine", boot, odd("1), b (asks")},
-		"each of several: one by broadcast":   {makeObservation(both), "update-engine", boot, broadcastNeed},
-		"each of several: one with a version": {makeObservation(both), "rpm-ostree", boot, rpm},
-		"each of several: one without a need": {makeObservation(both), "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
-		"each of several: an absent one":      {makeObservation(both), "cos-update-engine", boot, engine.Report{}},
+		"no engine has reported":                              {makeObservation(engineReports()), "update-engine", boot, engine.Report{}},
+		"a need of this boot":                                 {makeObservation(staged("4593.1.0")), "update-engine", boot, asks},
+		"a need and a request":                                {makeObservation(staged("4593.1.0"), requesting("why")), "update-engine", boot, asks},
+		"a need of another boot has fallen":                   {makeObservation(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
+		"a need of another engine":                            {makeObservation(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
+		"an engine without a need, found before in this boot": {makeObservation(), "update-engine", boot, known},
+		"an engine that vanished in this boot":                {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", boot, known},
+		"an engine that vanished in another boot":             {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", otherBoot, engine.Report{}},
+		"a named engine that is not on the host":              {makeObservation(unreachable), "update-engine", boot, engine.Report{}},
+		"an engine found in another boot":                     {makeObservation(unreachable, reportedBefore(otherBoot, quiet)), "update-engine", boot, engine.Report{}},
+		"a broadcast need":                                    {makeObservation(broadcast("")), "update-engine", boot, broadcastNeed},
+		"no version":                                          {makeObservation(staged("")), "update-engine", boot, unversioned},
+		"a version that ends oddly":                           {makeObservation(staged("1.")), "update-engine", boot, odd("1.")},
+		"a strange version":                                   {makeObservation(staged("1), b (asks")), "update-engine", boot, odd("1), b (asks")},
+		"each of several: one by broadcast":                   {makeObservation(both), "update-engine", boot, broadcastNeed},
+		"each of several: one with a version":                 {makeObservation(both), "rpm-ostree", boot, rpm},
+		"each of several: one without a need":                 {makeObservation(both), "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
+		"each of several: an absent one":                      {makeObservation(both), "cos-update-engine", boot, engine.Report{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -270,17 +270,17 @@ func TestOrigin_Again(t *testing.T) {
 		o    Observation
 		want string
 	}{
-		"the first report after the reboot":         {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, asks)), again},
-		"a later one":                               {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, asksAgain)), again},
-		"one in the next attempt":                   {makeObservation(beingDrained, staged(""), reportedBefore(boot, asksAgain)), again},
-		"one that this boot has seen absent":        {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, quiet)), plain},
-		"one that came after that":                  {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, asks)), plain},
-		"one that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, quiet)), plain},
-		"another engine's":                          {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, protocol.EngineRecord{Name: "sentinel", Asks: true})), plain},
-		"one that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), reportedBefore("boot-1b", asks)), plain},
-		"an attempt of this boot":                   {makeObservation(beingDrained, staged(""), reportedBefore(boot, asks)), plain},
-		"a reboot by somebody else":                 {makeObservation(staged(""), reportedBefore(otherBoot, asks)), plain},
-		"nothing is known of before":                {makeObservation(rebootedBefore, staged("")), plain},
+		"the first report after the reboot":            {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, asks)), again},
+		"a later report after the reboot":              {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, asksAgain)), again},
+		"a need in the next attempt":                   {makeObservation(beingDrained, staged(""), reportedBefore(boot, asksAgain)), again},
+		"a need that was absent earlier in this boot":  {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, quiet)), plain},
+		"a need that came back after it was absent":    {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, asks)), plain},
+		"a need that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, quiet)), plain},
+		"a need of another engine":                     {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, protocol.EngineRecord{Name: "sentinel", Asks: true})), plain},
+		"a need that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), reportedBefore("boot-1b", asks)), plain},
+		"an attempt of this boot":                      {makeObservation(beingDrained, staged(""), reportedBefore(boot, asks)), plain},
+		"a reboot by somebody else":                    {makeObservation(staged(""), reportedBefore(otherBoot, asks)), plain},
+		"the need before the reboot is unknown":        {makeObservation(rebootedBefore, staged("")), plain},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -221,7 +221,7 @@ func withdrawn(grant protocol.Grant, entry *v1alpha1.LedgerEntry) protocol.Block
 		why = "holds it as withdrawn since " + timing.Instant(entry.WithdrawnAt.Time)
 	}
 	return protocol.Blocker{Reason: v1alpha1.ReasonGrantWithdrawn, Message: fmt.Sprintf(
-		"The agent does not begin under grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
+		"The agent does not use grant %d: the ledger of policy %s %s. The manager cancels the grant.", grant.Seq, grant.LedgerName(), why)}
 }
 
 // again returns the time when the drain has to be reported, or the host to be checked again, or

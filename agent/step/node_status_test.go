@@ -18,9 +18,9 @@ func TestNodeStatusOf(t *testing.T) {
 	reported := with(v1alpha1.NodeRebootRequired, corev1.ConditionTrue, request(makeObservation(requesting("x"))))
 	const idle = `{"bootID":"boot-2","reported":[{"name":"update-engine"}]}`
 	cases[NodeStatus]{
-		"nothing before the engines have reported":       {makeObservation(silent, requesting("x")), NodeStatus{}},
-		"nothing after a boot before they have reported": {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
-		"how far an attempt is, though":                  {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
+		"nothing before the engines have reported":                    {makeObservation(silent, requesting("x")), NodeStatus{}},
+		"nothing after a boot before they have reported":              {makeObservation(silent, rebootedBefore, up), NodeStatus{}},
+		"the progress of an attempt before the engines have reported": {makeObservation(silent, goingDown), NodeStatus{Conditions: maintenance(makeObservation(goingDown))}},
 		"nothing needed": {makeObservation(), NodeStatus{
 			Conditions:  []corev1.NodeCondition{need(makeObservation())},
 			Labels:      map[string]*string{v1alpha1.LabelRebootRequired: nil},
@@ -78,13 +78,13 @@ func TestRemoved(t *testing.T) {
 		"the need falls":                        {list{condition(need, yes, ""), answer}, list{condition(need, no, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
 		"the need is unknown":                   {list{condition(need, yes, ""), answer}, list{condition(need, unknown, "")}, []corev1.NodeConditionType{v1alpha1.NodeRebootPermitted}},
 		"the need stays":                        {list{condition(need, yes, ""), answer}, list{condition(need, yes, "")}, nil},
-		"there is no answer":                    {list{condition(need, yes, "")}, list{condition(need, no, "")}, nil},
+		"the need falls without an answer":      {list{condition(need, yes, "")}, list{condition(need, no, "")}, nil},
 		"the need has fallen before":            {list{condition(need, no, ""), answer}, list{condition(need, unknown, "")}, nil},
 		"the host is back":                      {list{condition(progress, yes, ""), ours}, list{back}, []corev1.NodeConditionType{planned}},
 		"another program announced maintenance": {list{condition(progress, yes, ""), condition(planned, yes, "Theirs")}, list{back}, nil},
 		"the host goes down":                    {list{ours}, list{condition(progress, yes, string(v1alpha1.ReasonRebooting))}, nil},
 		"the drain goes on":                     {list{ours}, list{condition(corev1.NodeDrainInProgress, yes, v1alpha1.EventDraining)}, nil},
-		"it was no reboot":                      {list{condition(progress, no, ""), ours}, list{back}, nil},
+		"the agent was not rebooting the host":  {list{condition(progress, no, ""), ours}, list{back}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,49 +112,49 @@ func TestBlockedBy(t *testing.T) {
 			makeObservation(up(20*time.Second, 0), blocked), true, `{"reason":"JustBooted","message":"The host has just booted. Its drain waits until ` +
 				`Sat 2026-11-21 22:01:40 UTC, because an earlier reboot could undo an update that is not marked as good yet."},{"reason":"Inhibited","message":"Blocked by x."}`,
 		},
-		"which is the same at its next look": {
+		"a host that has just booted, with the same message at the next look": {
 			makeObservation(up(25*time.Second, 0), func(o *Observation) { o.BootedAt = now.Add(-20 * time.Second) }), true,
 			`{"reason":"JustBooted","message":"The host has just booted. Its drain waits until ` +
 				`Sat 2026-11-21 22:01:40 UTC, because an earlier reboot could undo an update that is not marked as good yet."}`,
 		},
-		"and over after two minutes":         {makeObservation(up(2*time.Minute, 0)), true, ""},
-		"an inhibitor (behaviour 46)":        {makeObservation(blocked), true, `{"reason":"Inhibited","message":"Blocked by x."}`},
-		"another coordinator (behaviour 57)": {makeObservation(rivalled), true, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
-		"both, in the order of the checks": {
+		"a host that has been up for two minutes": {makeObservation(up(2*time.Minute, 0)), true, ""},
+		"an inhibitor (behaviour 46)":             {makeObservation(blocked), true, `{"reason":"Inhibited","message":"Blocked by x."}`},
+		"another coordinator (behaviour 57)":      {makeObservation(rivalled), true, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
+		"an inhibitor and another coordinator, in the order of the checks": {
 			makeObservation(rivalled, blocked), true,
 			`{"reason":"Inhibited","message":"Blocked by x."},{"reason":"CoordinatorConflict","message":"Rival y."}`,
 		},
 		"another coordinator is reported before there is a need": {
 			makeObservation(rivalled, blocked), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`,
 		},
-		"that nobody knows of another one delays nothing without a need": {makeObservation(unknown), false, ""},
-		"that nobody knows of another one delays a reboot": {
+		"unknown coordinators are not reported without a need": {makeObservation(unknown), false, ""},
+		"unknown coordinators delay a reboot": {
 			makeObservation(unknown), true, `{"reason":"CoordinatorConflict","message":"Nobody knows."}`,
 		},
-		"is kept while nobody looks for coordinators at rest": {makeObservation(unseen), false, kept},
-		"another coordinator is looked for in a drain":        {makeObservation(rivalled, beingDrained), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
-		"is kept while nobody looks for coordinators":         {makeObservation(unseen, beingDrained), true, kept},
-		"another coordinator is none past the drain's end":    {makeObservation(rivalled, goingDown), true, kept},
-		"is nobody's business without a need":                 {makeObservation(blocked), false, ""},
-		"is its own business in a drain":                      {makeObservation(blocked, beingDrained), false, `{"reason":"Inhibited","message":"Blocked by x."}`},
-		"is kept while nobody looks":                          {makeObservation(unasked, beingDrained), true, kept},
+		"kept at rest until coordinators are looked for":                 {makeObservation(unseen), false, kept},
+		"another coordinator is reported during the drain":               {makeObservation(rivalled, beingDrained), false, `{"reason":"CoordinatorConflict","message":"Rival y."}`},
+		"kept during the drain until coordinators are looked for":        {makeObservation(unseen, beingDrained), true, kept},
+		"another coordinator does not count past the point of no return": {makeObservation(rivalled, goingDown), true, kept},
+		"an inhibitor is not reported without a need":                    {makeObservation(blocked), false, ""},
+		"an inhibitor is reported during the drain":                      {makeObservation(blocked, beingDrained), false, `{"reason":"Inhibited","message":"Blocked by x."}`},
+		"kept until inhibitors are known":                                {makeObservation(unasked, beingDrained), true, kept},
 		"a grant that the ledger does not hold": {
 			makeObservation(granted(7, active), unlisted), true,
-			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers does not hold it. The manager cancels the grant."}`,
+			`{"reason":"GrantWithdrawn","message":"The agent does not use grant 7: the ledger of policy workers does not hold it. The manager cancels the grant."}`,
 		},
 		"a grant that the ledger holds as withdrawn": {
 			makeObservation(granted(7, active), withdrawnGrant), true,
-			`{"reason":"GrantWithdrawn","message":"The agent does not begin under grant 7: the ledger of policy workers holds it as withdrawn since Sat 2026-11-21 22:00:00 UTC. The manager cancels the grant."}`,
+			`{"reason":"GrantWithdrawn","message":"The agent does not use grant 7: the ledger of policy workers holds it as withdrawn since Sat 2026-11-21 22:00:00 UTC. The manager cancels the grant."}`,
 		},
-		"nothing while the ledger is not read":      {makeObservation(granted(7, active), unlisted, noPolicy), true, ""},
-		"nor where the grant is of another boot":    {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Record.Grant.BootID = otherBoot }), true, ""},
-		"nor of what has begun: it goes on":         {makeObservation(beingDrained, unlisted), true, ""},
-		"falls when the drained node is free":       {makeObservation(beingDrained), true, ""},
-		"a refusal (behaviour 45)":                  {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
-		"a refusal stays until logind has answered": {makeObservation(goingDown), true, kept},
-		"a refusal stays until the boot ends":       {makeObservation(refused, accepted, goingDown), true, kept},
-		"a refusal falls with the boot":             {makeObservation(refused, rebootedBefore), false, ""},
-		"an inhibitor is none past the drain's end": {makeObservation(blocked, goingDown), true, kept},
+		"nothing until the ledger is read":                        {makeObservation(granted(7, active), unlisted, noPolicy), true, ""},
+		"nothing if the grant is for another boot":                {makeObservation(granted(7, active), unlisted, func(o *Observation) { o.Record.Grant.BootID = otherBoot }), true, ""},
+		"nothing once the drain has begun":                        {makeObservation(beingDrained, unlisted), true, ""},
+		"nothing when the drained node is free":                   {makeObservation(beingDrained), true, ""},
+		"a refusal (behaviour 45)":                                {makeObservation(refused, goingDown), true, `{"reason":"RebootRefused","message":"No."}`},
+		"a refusal stays until logind has answered":               {makeObservation(goingDown), true, kept},
+		"a refusal stays until the boot ends":                     {makeObservation(refused, accepted, goingDown), true, kept},
+		"a refusal ends with the boot":                            {makeObservation(refused, rebootedBefore), false, ""},
+		"an inhibitor does not count past the point of no return": {makeObservation(blocked, goingDown), true, kept},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -185,13 +185,13 @@ func TestAgentReport(t *testing.T) {
 		o    Observation
 		want *protocol.AgentReport
 	}{
-		"both parts are known":             {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: protected.Report(asked, boot)}},
-		"both are empty":                   {makeObservation(earlier), &protocol.AgentReport{}},
-		"nobody has looked at the pods":    {makeObservation(staged("1"), earlier, rivalled, isAsked), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: before.Preflight}},
-		"the pods are past being asked of": {makeObservation(earlier, rivalled, beingDrained), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: before.Preflight}},
-		"nobody has looked at the host":    {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{BlockedBy: before.BlockedBy, Preflight: protected.Report(asked, boot)}},
-		"nobody has looked at either":      {makeObservation(earlier, unseen, beingDrained), nil},
-		"what cannot be read is replaced":  {makeObservation(staged("1"), rivalled, isAsked), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}}},
+		"both parts are known":            {makeObservation(staged("1"), earlier, rivalled, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: protected.Report(asked, boot)}},
+		"both are empty":                  {makeObservation(earlier), &protocol.AgentReport{}},
+		"the pods are unknown":            {makeObservation(staged("1"), earlier, rivalled, isAsked), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: before.Preflight}},
+		"the pods do not matter any more": {makeObservation(earlier, rivalled, beingDrained), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}, Preflight: before.Preflight}},
+		"the host is unknown":             {makeObservation(staged("1"), earlier, unseen, isAsked, sees(time.Hour, protected)), &protocol.AgentReport{BlockedBy: before.BlockedBy, Preflight: protected.Report(asked, boot)}},
+		"pods and host are unknown":       {makeObservation(earlier, unseen, beingDrained), nil},
+		"what cannot be read is replaced": {makeObservation(staged("1"), rivalled, isAsked), &protocol.AgentReport{BlockedBy: []protocol.Blocker{rival}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -221,12 +221,12 @@ func TestNodeStatusOf_ReportsWhenTheHostBooted(t *testing.T) {
 	}
 	day := up(24*time.Hour, 0)
 	cases[*string]{
-		"for the first time":         {makeObservation(day), bootedAfter(24 * time.Hour)},
-		"unknown":                    {makeObservation(reported(24 * time.Hour)), nil},
-		"what is about right stays":  {makeObservation(day, reported(24*time.Hour-59*time.Second)), bootedAfter(24*time.Hour - 59*time.Second)},
-		"a clock that was set":       {makeObservation(day, reported(24*time.Hour-time.Minute)), bootedAfter(24 * time.Hour)},
-		"another boot":               {makeObservation(up(time.Minute, 0), reported(24*time.Hour)), bootedAfter(time.Minute)},
-		"where uptime has a maximum": {makeObservation(up(24*time.Hour, 720*time.Hour)), bootedAfter(24 * time.Hour)},
+		"for the first time":               {makeObservation(day), bootedAfter(24 * time.Hour)},
+		"unknown":                          {makeObservation(reported(24 * time.Hour)), nil},
+		"a time that is about right stays": {makeObservation(day, reported(24*time.Hour-59*time.Second)), bootedAfter(24*time.Hour - 59*time.Second)},
+		"a clock that was set":             {makeObservation(day, reported(24*time.Hour-time.Minute)), bootedAfter(24 * time.Hour)},
+		"another boot":                     {makeObservation(up(time.Minute, 0), reported(24*time.Hour)), bootedAfter(time.Minute)},
+		"the uptime has a maximum":         {makeObservation(up(24*time.Hour, 720*time.Hour)), bootedAfter(24 * time.Hour)},
 	}.each(t, func(o Observation) *string { return NodeStatusOf(o).Annotations[v1alpha1.AnnotationBootedAt] })
 }
 
@@ -258,29 +258,29 @@ func TestMaintenance(t *testing.T) {
 	waitsForPeople := podsHaveLeft + " The reboot waits until " + now.Add(10*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC") + " at most. People are x."
 	const disk = podsHaveLeft + " The reboot waits at most 5m0s for the kubelet to release disk (status.volumesInUse)."
 	cases[[]corev1.NodeCondition]{
-		"at rest, absent ones stay absent":  {makeObservation(), nil},
-		"a short drain is not reported":     {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
-		"a drain that has not begun is not": {makeObservation(beingDrained), nil},
-		"the lead time is, and until when it lasts": {
+		"at rest, absent ones stay absent":           {makeObservation(), nil},
+		"a short drain is not reported":              {makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), early), nil},
+		"a drain that has not begun is not reported": {makeObservation(beingDrained), nil},
+		"the lead time is reported with its end": {
 			makeObservation(beingDrained, lead(7*time.Minute)), []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining",
 				"The node is cordoned. Its pods are evicted from "+begun.Add(7*time.Minute).UTC().Format("Mon 2006-01-02 15:04:05 UTC")+" on (drain.leadTime).")},
 		},
-		"a short drain after it is not": {
+		"a short drain after the lead time is not reported": {
 			makeObservation(beingDrained, lead(5*time.Minute-2*time.Second+1), drainIs(Drain{State: DrainRunning})), nil,
 		},
-		"a longer drain is": {
+		"a longer drain is reported": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
 		},
-		"one that waits for pods names them": {
+		"a drain that waits for pods names them": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-0 (PodDisruptionBudget db)"})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0 (PodDisruptionBudget db)."+until)},
 		},
-		"and counts those that have left": {
+		"a drain that waits for pods counts those that have left": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-0", Gone: 9, Total: 12})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-0. 9 of 12 pods have left."+until)},
 		},
-		"pods that go are counted, too": {
+		"pods that are terminating are counted": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Gone: 9, Total: 12})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+" 9 of 12 pods have left."+until)},
 		},
@@ -288,74 +288,74 @@ func TestMaintenance(t *testing.T) {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Gone: 9, Total: 12}), reportedAgo(10*time.Second-1)),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "before")},
 		},
-		"what follows is the policy's": {
+		"what happens at the time-out depends on the policy": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning}), forced),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+
 				" The drain may take until "+deadline+"; then the node is rebooted with the pods that are left.")},
 		},
-		"what it waits for changes 10 seconds after the last write at the earliest": {
+		"the pods change 10 seconds after the last write at the earliest": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(10*time.Second-1)),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "before")},
 		},
-		"and then it does": {
+		"the pods change 10 seconds after the last write": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(10*time.Second)),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
-		"a write in the future keeps nothing": {
+		"a write in the future delays nothing": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Waits: "a/db-1"}), reportedAgo(-time.Hour)),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain waits for a/db-1."+until)},
 		},
-		"one that cannot read the pods states why": {
+		"a drain that cannot read the pods says why": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Unread: "The node's pods could not be read: too busy."})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The node's pods could not be read: too busy."+until)},
 		},
-		"one that failed states why": {
+		"a failed drain says why": {
 			makeObservation(beingDrained, forced, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "The last error was: no right."})),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", "The drain failed and is tried again. The last error was: no right."+until)},
 		},
-		"which stays until it is known whether it fails again": {
+		"a failed drain says why until it is known whether it fails again": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Failures: 1}), reportedAgo(time.Minute)), nil,
 		},
-		"and no longer": {
+		"a drain that goes on after a failure": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainRunning, Failures: 1, Listed: true}), reportedAgo(time.Minute)),
 			[]corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
 		},
-		"one that failed, of a policy that cannot be read": {
+		"a failed drain of an unreadable policy": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now, Message: "x"}), noPolicy), unread,
 		},
-		"one that another process began, of a policy that cannot be read": {makeObservation(beingDrained, noPolicy), unread},
-		"one that was stopped because its grant is gone":                  {makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Record.Grant = nil }), nil},
-		"one that is done and waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
+		"a drain of another process with an unreadable policy": {makeObservation(beingDrained, noPolicy), unread},
+		"a drain that was stopped because its grant is gone":   {makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Record.Grant = nil }), nil},
+		"a finished drain that waits": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone})), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 		}},
-		"one that is done and whose host is held up": {
+		"a finished drain whose host is held up": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainDone}), func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft+heldUpUntil), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft+heldUpUntil),
 			},
 		},
-		"one that is done and waits for people": {
+		"a finished drain that waits for people": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainDone, DoneAt: now}), func(o *Observation) { o.Inhibitors.Sessions = "People are x." }), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "PeopleLoggedIn", waitsForPeople), condition(corev1.NodeDrained, yes, "PeopleLoggedIn", waitsForPeople),
 			},
 		},
-		"one that is done and whose pods came back and may not go": {
+		"a finished drain whose pods came back and may not go": {
 			makeObservation(beingDrained, drainIs(Drain{State: DrainDone, Refused: "a/b (why)."})), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft+" a/b (why)."+until), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft+" a/b (why)."+until),
 			},
 		},
-		"which it does not report past the point of no return": {
+		"past the point of no return, and a shutdown is blocked": {
 			makeObservation(goingDown, func(o *Observation) { o.Inhibitors.Message = "Blocked by x." }), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 				condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 			},
 		},
-		"one that is done and waits for volumes": {makeObservation(hasDrained, using("disk")), []corev1.NodeCondition{
+		"a finished drain that waits for volumes": {makeObservation(hasDrained, using("disk")), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "VolumesInUse", disk), condition(corev1.NodeDrained, yes, "VolumesInUse", disk),
 		}},
-		"one that has waited long enough": {makeObservation(hasDrained, using("disk"), waiting(time.Minute)), []corev1.NodeCondition{
+		"a finished drain that has waited long enough for volumes": {makeObservation(hasDrained, using("disk"), waiting(time.Minute)), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 		}},
-		"past the point of no return, whatever is in use": {
+		"past the point of no return, with volumes in use": {
 			makeObservation(hasDrained, using("disk"), inPhase(1, rebootingPhase)), []corev1.NodeCondition{
 				condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 				condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
@@ -365,7 +365,7 @@ func TestMaintenance(t *testing.T) {
 			condition(corev1.NodeDrainInProgress, no, "Drained", podsHaveLeft), condition(corev1.NodeDrained, yes, "Drained", podsHaveLeft),
 			condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 		}},
-		"past it with pods left": {makeObservation(goingDown, timedOutBefore), []corev1.NodeCondition{
+		"past the point of no return, with pods left": {makeObservation(goingDown, timedOutBefore), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "DrainTimedOut", "Too long."), condition(corev1.NodeDrained, yes, "DrainTimedOut", "Too long."),
 			condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 		}},
@@ -376,11 +376,11 @@ func TestMaintenance(t *testing.T) {
 		"after an abort": {makeObservation(inPhase(1, abortedPhase), with(corev1.NodeDrainInProgress, yes, "")), []corev1.NodeCondition{
 			condition(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
 		}},
-		"nobody knows": {makeObservation(all, unreadableProgress), nil},
-		"those of another program stay after the boot": {makeObservation(rebootedBefore, theirs), nil},
-		"and after an abort":                           {makeObservation(inPhase(1, abortedPhase), theirs), nil},
-		"and where there was no attempt":               {makeObservation(theirs), nil},
-		"what another program's drain waits for is not kept": {
+		"an unreadable progress":                               {makeObservation(all, unreadableProgress), nil},
+		"another program's conditions stay after the boot":     {makeObservation(rebootedBefore, theirs), nil},
+		"another program's conditions stay after an abort":     {makeObservation(inPhase(1, abortedPhase), theirs), nil},
+		"another program's conditions stay without an attempt": {makeObservation(theirs), nil},
+		"the message of another program's drain is not kept": {
 			makeObservation(beingDrained, theirs, drainIs(Drain{State: DrainRunning})), []corev1.NodeCondition{condition(corev1.NodeDrainInProgress, yes, "Draining", leaving+until)},
 		},
 	}.each(t, maintenance)
@@ -396,7 +396,7 @@ func TestAgain(t *testing.T) {
 		"each minute while a grant is waited for":     {makeObservation(), true, now.Add(time.Minute)},
 		"when it has been up for two minutes":         {makeObservation(up(80*time.Second, 0)), true, now.Add(40 * time.Second)},
 		"when a drain is long enough to be reported":  {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
-		"not once it is reported":                     {makeObservation(beingDrained), true, time.Time{}},
+		"not once the drain is reported":              {makeObservation(beingDrained), true, time.Time{}},
 		"not past the point of no return":             {makeObservation(goingDown), true, time.Time{}},
 		"after a boot that did not meet all the need": {makeObservation(rebootedBefore), true, now.Add(time.Minute)},
 	}
@@ -415,10 +415,10 @@ func TestNodeStatusOf_LooksAgainWhenTheUptimeReachesItsMaximum(t *testing.T) {
 		is, most time.Duration
 		want     time.Time
 	}{
-		"in an hour":                   {23 * time.Hour, 24 * time.Hour, now.Add(time.Hour)},
-		"there is no maximum":          {23 * time.Hour, 0, time.Time{}},
-		"the uptime is unknown":        {0, 24 * time.Hour, time.Time{}},
-		"it asks, each minute as ever": {24 * time.Hour, 24 * time.Hour, now.Add(time.Minute)},
+		"in an hour":                        {23 * time.Hour, 24 * time.Hour, now.Add(time.Hour)},
+		"without a maximum":                 {23 * time.Hour, 0, time.Time{}},
+		"the uptime is unknown":             {0, 24 * time.Hour, time.Time{}},
+		"each minute while a reboot is due": {24 * time.Hour, 24 * time.Hour, now.Add(time.Minute)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -474,12 +474,12 @@ func TestNodeStatusOf_New(t *testing.T) {
 	}
 	conflict := []v1alpha1.Reason{v1alpha1.ReasonCoordinatorConflict}
 	cases[[]v1alpha1.Reason]{
-		"it is there now":         {makeObservation(finds), conflict},
-		"it was there before":     {makeObservation(finds, shown(inhibited, rival)), nil},
-		"another one was there":   {makeObservation(finds, shown(other)), conflict},
-		"it is gone":              {makeObservation(staged("1"), shown(rival)), nil},
-		"it is unknown":           {makeObservation(staged("1"), unseen, shown(rival)), nil},
-		"an update does not take": {makeObservation(survived), []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied}},
+		"it is there now":                     {makeObservation(finds), conflict},
+		"it was there before":                 {makeObservation(finds, shown(inhibited, rival)), nil},
+		"another one was there":               {makeObservation(finds, shown(other)), conflict},
+		"it is gone":                          {makeObservation(staged("1"), shown(rival)), nil},
+		"it is unknown":                       {makeObservation(staged("1"), unseen, shown(rival)), nil},
+		"an update that does not take effect": {makeObservation(survived), []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied}},
 	}.each(t, func(o Observation) (reasons []v1alpha1.Reason) {
 		for _, b := range NodeStatusOf(o).New {
 			reasons = append(reasons, b.Reason)

@@ -154,7 +154,7 @@ type Drain struct {
 	// Deleted is the number of pods that rules with action Delete removed while this process
 	// drained. Remaining is the number of other pods that still have to leave.
 	Deleted, Remaining int
-	// Gone is the number of pods that have left since this drain began, and Total is how many had to
+	// Gone is the number of pods that have left since this drain began, and Total the number that had to
 	// leave so far. Both are zero until the pods were listed.
 	Gone, Total int
 	// DoneAt is the time when the drain was done, and Volumes are the volumes of the pods that

@@ -57,7 +57,7 @@ var (
 func TestWantsLook(t *testing.T) {
 	cases[*protocol.Preflight]{
 		"a reboot is needed":        {makeObservation(staged("1"), isAsked), &asked},
-		"nobody asks":               {makeObservation(staged("1")), nil},
+		"without a request":         {makeObservation(staged("1")), nil},
 		"no reboot is needed":       {makeObservation(isAsked), nil},
 		"the reboot has begun":      {makeObservation(staged("1"), isAsked, beingDrained), nil},
 		"no engine is received yet": {makeObservation(staged("1"), isAsked, func(o *Observation) { o.Engines = nil }), nil},
@@ -76,47 +76,47 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		want  string // "-" removes the answer, and "" keeps it
 		again time.Duration
 	}{
-		"nobody asks":                       {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
-		"no reboot is needed any more":      {makeObservation(isAsked, sees(0, migration)), "-", 0},
-		"nobody has looked yet":             {makeObservation(staged("1"), isAsked), "", lookEvery},
-		"the first answer to a gate":        {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
-		"a gate gets nothing, too":          {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
-		"a gate gets that nobody knows":     {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
-		"without a gate nothing is no news": {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
-		"after a try that failed nothing is news": {
+		"without a request":                                    {makeObservation(staged("1"), sees(0, migration)), "-", lookEvery},
+		"no reboot is needed any more":                         {makeObservation(isAsked, sees(0, migration)), "-", 0},
+		"before the first look":                                {makeObservation(staged("1"), isAsked), "", lookEvery},
+		"the first answer to a gate":                           {makeObservation(staged("1"), isAsked, sees(0, migration)), blocking, lookEvery},
+		"a gate gets an answer without pods, too":              {makeObservation(staged("1"), isAsked, sees(0, nothing)), head + "}", lookEvery},
+		"a gate gets a problem":                                {makeObservation(staged("1"), isAsked, sees(0, lost)), head + `,"problem":"listing pods: forbidden"}`, lookEvery},
+		"without a gate an answer without pods is not written": {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
+		"after a failed try an answer without pods is written": {
 			makeObservation(staged("1"), isAsked, hasAnswered(closed), failedTry, sees(5*time.Second, Look{})), head + "}", lookEvery,
 		},
-		"without a gate what is not known has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, Look{Problem: "x"})), "", 4 * time.Second},
-		"and is reported then, too":                      {makeObservation(staged("1"), isAsked, sees(5*time.Second, Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery},
-		"and at once where one would begin": {
+		"without a gate a problem has to last":            {makeObservation(staged("1"), isAsked, sees(time.Second, Look{Problem: "x"})), "", 4 * time.Second},
+		"without a gate a problem that lasts is reported": {makeObservation(staged("1"), isAsked, sees(5*time.Second, Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery},
+		"a problem is reported at once if a drain would begin": {
 			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), sees(0, Look{Problem: "x"}), startsWith(Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery,
 		},
-		"but not what fails once, where one would begin": {
+		"a problem that occurs once does not count if a drain would begin": {
 			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), sees(time.Hour, Look{}), startsWith(Look{Problem: "x"})), "-", lookEvery,
 		},
-		"nor before the look in the background has begun anew": {
+		"a problem does not count before the look in the background has begun again": {
 			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantActive), startsWith(Look{Problem: "x"})), "", lookEvery,
 		},
-		"what cannot go has to settle": {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
-		"and is reported then":         {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
-		"another answer has to settle": {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
-		"the first answer to another request has not": {
+		"pods that cannot be drained have to last":          {makeObservation(staged("1"), isAsked, sees(time.Second, protected)), "", 4 * time.Second},
+		"pods that cannot be drained and last are reported": {makeObservation(staged("1"), isAsked, sees(5*time.Second, protected)), guarded, lookEvery},
+		"another answer has to last":                        {makeObservation(staged("1"), isAsked, hasAnswered(migration), sees(time.Second, nothing)), "", 4 * time.Second},
+		"the first answer to another request is reported at once": {
 			makeObservation(staged("1"), hasAnswered(migration), func(o *Observation) {
 				o.Asked = &protocol.Preflight{Policy: "workers", Revision: "r2"}
 			}, sees(0, nothing)), `{"policy":"workers","revision":"r2","bootID":"boot-2"}`, lookEvery,
 		},
-		"nor has the first one in another boot": {
+		"the first answer in another boot is reported at once": {
 			makeObservation(staged("1"), isAsked, hasAnswered(migration), func(o *Observation) { o.Reported.Preflight.BootID = otherBoot }, sees(0, nothing)), head + "}", lookEvery,
 		},
-		"what is seen before one would begin is reported at once": {
+		"pods found before a drain would begin are reported at once": {
 			makeObservation(staged("1"), isAsked, hasAnswered(nothing), sees(time.Hour, nothing), granted(1, protocol.GrantActive), startsWith(migration)), blocking, lookEvery,
 		},
-		"what was seen before does not count for the next grant": {
+		"pods found before do not count for the next grant": {
 			makeObservation(staged("1"), isAsked, granted(1, protocol.GrantCancelled), sees(time.Hour, nothing), startsWith(migration)), head + "}", lookEvery,
 		},
-		"what was reported stays while the drain runs": {makeObservation(staged("1"), isAsked, beingDrained, sees(0, nothing)), "", 0},
-		"and while the host goes down":                 {makeObservation(staged("1"), isAsked, goingDown, sees(0, nothing)), "", 0},
-		"the first report after the boot removes it":   {makeObservation(isAsked, rebootedBefore, sees(0, nothing)), "-", 0},
+		"the answer stays while the drain runs":              {makeObservation(staged("1"), isAsked, beingDrained, sees(0, nothing)), "", 0},
+		"the answer stays while the host goes down":          {makeObservation(staged("1"), isAsked, goingDown, sees(0, nothing)), "", 0},
+		"the first report after the boot removes the answer": {makeObservation(isAsked, rebootedBefore, sees(0, nothing)), "-", 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -156,17 +156,17 @@ func TestNext_StartLook(t *testing.T) {
 		change func(*Observation)
 		want   Step
 	}{
-		"nothing is in the way":         {startsWith(nothing), StartDrain{}},
-		"a pod blocks":                  {startsWith(migration), waits},
-		"nobody knows":                  {startsWith(lost), waits},
-		"the policy keeps a pod":        {startsWith(Look{Kept: namedPod("bare")}), waits},
-		"no eviction can remove a pod":  {startsWith(protected), waits},
-		"it goes on after the time-out": {func(o *Observation) { anyway(o); startsWith(protected)(o) }, StartDrain{}},
-		"even then the policy keeps what it keeps": {
+		"nothing is in the way":        {startsWith(nothing), StartDrain{}},
+		"a pod blocks":                 {startsWith(migration), waits},
+		"a problem":                    {startsWith(lost), waits},
+		"the policy keeps a pod":       {startsWith(Look{Kept: namedPod("bare")}), waits},
+		"no eviction can remove a pod": {startsWith(protected), waits},
+		"a pod that cannot be evicted, with onTimeout Reboot": {func(o *Observation) { anyway(o); startsWith(protected)(o) }, StartDrain{}},
+		"the policy keeps a pod, with onTimeout Reboot": {
 			func(o *Observation) { anyway(o); startsWith(Look{Kept: namedPod("bare")})(o) }, waits,
 		},
-		"a budget is closed, and the manager does not know": {startsWith(closed), waits},
-		"a budget is closed, and the manager grants a try":  {func(o *Observation) { triesClosed(o); startsWith(closed)(o) }, begins(true)},
+		"a budget is closed, and it is not reported yet":   {startsWith(closed), waits},
+		"a budget is closed, and the manager grants a try": {func(o *Observation) { triesClosed(o); startsWith(closed)(o) }, begins(true)},
 		"a budget is closed, and the policy does not try any more": {
 			func(o *Observation) {
 				triesClosed(o)
@@ -181,8 +181,8 @@ func TestNext_StartLook(t *testing.T) {
 				startsWith(Look{Closed: closed.Closed, Guarded: protected.Guarded})(o)
 			}, waits,
 		},
-		"a budget is closed, and it goes on after the time-out": {func(o *Observation) { anyway(o); startsWith(closed)(o) }, begins(false)},
-		"it has not looked": {func(o *Observation) { o.StartLook = Look{} }, Wait{Until: now.Add(policyRetry)}},
+		"a budget is closed, with onTimeout Reboot": {func(o *Observation) { anyway(o); startsWith(closed)(o) }, begins(false)},
+		"before a look": {func(o *Observation) { o.StartLook = Look{} }, Wait{Until: now.Add(policyRetry)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,20 +28,20 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "begins in another boot", o.Record.Grant.BootID == o.BootID && s.Progress.BootID == o.BootID)
 			must(t, o, "begins paused, or on an unreadable record", !o.Paused && o.Record.ProgressErr == nil)
 			must(t, o, "begins without knowing how to drain", o.Policy != nil)
-			must(t, o, "begins before the engines have answered once more", o.Confirmed)
+			must(t, o, "begins before the engines have confirmed the need", o.Confirmed)
 			must(t, o, "begins inhibited", o.Settings().Reboot.Inhibitors == v1alpha1.ObstacleIgnore || o.Inhibitors.Known && o.Inhibitors.Message == "")
-			must(t, o, "begins where logind would refuse", o.Inhibitors.Refusal == "")
-			must(t, o, "begins beside another coordinator", o.Settings().Reboot.Coordinators == v1alpha1.ObstacleIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
+			must(t, o, "begins although logind would refuse", o.Inhibitors.Refusal == "")
+			must(t, o, "begins although another coordinator is active", o.Settings().Reboot.Coordinators == v1alpha1.ObstacleIgnore || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "takes an administrator's cordon", !s.Progress.Cordoned || !o.Unschedulable)
 			must(t, o, "begins before an engine has reported", o.Engines != nil)
 			must(t, o, "begins without a need in this boot", engine.Merge(o.Engines).State == engine.Needed || o.Requested)
 			tried := o.Record.Last().Update
-			must(t, o, "reboots in vain a third time", tried == nil || tried.VainReboots == 0 || o.Requested)
+			must(t, o, "reboots a third time without effect", tried == nil || tried.VainReboots == 0 || o.Requested)
 		case RunDrain:
 			counts["drain"]++
 			must(t, o, "drains out of phase", o.InPhase(drainingPhase) && permitted(o) && o.Unschedulable)
 			must(t, o, "drains in the lead time", o.Settings().Drain.LeadTime == nil || !o.Now.Before(begun.Add(o.Settings().Drain.LeadTime.Duration)) || o.Drain.State == DrainFailed)
-			must(t, o, "drains beside a drain", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
+			must(t, o, "drains while a drain runs", !slices.Contains([]DrainState{DrainRunning, DrainDone, DrainUndrainable}, o.Drain.State))
 		case EvictLeft:
 			counts["evict"]++
 			must(t, o, "evicts undrained or out of phase", o.Drain.State == DrainDone && o.InPhase(drainingPhase) && permitted(o) && o.policy() != nil)
@@ -54,9 +54,9 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "commits though a budget refuses", o.Drain.Refused == "" || o.policy() == nil || late(o) && o.Settings().Drain.OnTimeout == v1alpha1.DrainTimeoutReboot)
 			ignored := o.Settings().Reboot.Inhibitors == v1alpha1.ObstacleIgnore
 			must(t, o, "commits inhibited", ignored || o.Inhibitors.Known && o.Inhibitors.Message == "")
-			must(t, o, "commits where logind would refuse", o.Inhibitors.Refusal == "")
-			beside := o.Settings().Reboot.Coordinators == v1alpha1.ObstacleIgnore
-			must(t, o, "commits beside another coordinator", beside || o.Coordinators.Known && o.Coordinators.Message == "")
+			must(t, o, "commits although logind would refuse", o.Inhibitors.Refusal == "")
+			ignoresOthers := o.Settings().Reboot.Coordinators == v1alpha1.ObstacleIgnore
+			must(t, o, "commits although another coordinator is active", ignoresOthers || o.Coordinators.Known && o.Coordinators.Message == "")
 			must(t, o, "commits to another boot", s.Progress.Phase == rebootingPhase && s.Progress.BootID == o.BootID)
 		case CallReboot:
 			counts["call"]++
@@ -69,11 +69,11 @@ func TestNext_Safety(t *testing.T) {
 			must(t, o, "counts a call that it may not make", permitted(o) && o.InPhase(rebootingPhase) && s.Progress.Recalls == o.Record.Last().Recalls+1)
 		case RecordBoot:
 			counts["boot"]++
-			must(t, o, "takes a host for rebooted that may be going down", o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true})
+			must(t, o, "records a boot of a host that may be going down", o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true})
 		case AbortDrain:
 			counts["abort"]++
 			retreats := o.InPhase(rebootingPhase) && o.Shutdown == Shutdown{Known: true}
-			must(t, o, "aborts what is no drain", o.Record.ProgressErr == nil && (o.Record.Last().Phase == drainingPhase || retreats))
+			must(t, o, "aborts something other than a drain", o.Record.ProgressErr == nil && (o.Record.Last().Phase == drainingPhase || retreats))
 			must(t, o, "leaves a cordon to undo", !s.Progress.Cordoned)
 		case RepairRecord:
 			counts["repair"]++

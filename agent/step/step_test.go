@@ -28,50 +28,50 @@ func TestNext_AtRest(t *testing.T) {
 	uncordoned := func(o *Observation) { o.Unschedulable = false }
 	unknown := engineReports(engine.Report{Engine: "update-engine", State: engine.Unknown, Reason: v1alpha1.ReasonEngineUnreachable})
 	cases[Step]{
-		"a host that lost its power needs nothing any more, and the manager does not know yet": {makeObservation(granted(1, active)), Idle{}},
-		"an engine that is gone is no need":                                                    {makeObservation(unknown, granted(1, active)), Idle{}},
-		"an administrator's request is a need":                                                 {makeObservation(requesting("x"), granted(1, active)), StartDrain{requested}},
-		"nothing to do":                                                                        {makeObservation(), Idle{}},
-		"a grant begins the drain":                                                             {makeObservation(staged(""), granted(1, active)), StartDrain{*begin}},
-		"a pause comes first (behaviour 23)":                                                   {makeObservation(staged(""), granted(1, active), paused), Idle{}},
-		"a policy that cannot be read is asked for again":                                      {makeObservation(staged(""), granted(1, active), noPolicy), Wait{now.Add(30 * time.Second)}},
-		"a ledger that does not hold the grant begins nothing":                                 {makeObservation(staged(""), granted(1, active), unlisted), Wait{now.Add(policyRetry)}},
-		"nor does one that has withdrawn it":                                                   {makeObservation(staged(""), granted(1, active), withdrawnGrant), Wait{now.Add(policyRetry)}},
-		"no policy is asked for without a grant":                                               {makeObservation(noPolicy), Idle{}},
-		"an aborted attempt is not begun again":                                                {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
-		"an aborted attempt makes way for the next":                                            {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
-		"an agent that has just started reports the reason first":                              {makeObservation(staged(""), granted(1, active), silent), Idle{}},
-		"a host that has just booted settles first":                                            {makeObservation(staged(""), granted(1, active), up(20*time.Second, 0)), Wait{now.Add(100 * time.Second)}},
-		"whatever asks":       {makeObservation(requesting("x"), granted(1, active), noPolicy, up(2*time.Minute-1, 0)), Wait{now.Add(1)}},
-		"unless nothing does": {makeObservation(granted(1, active), up(20*time.Second, 0)), Idle{}},
-		"and then begins":     {makeObservation(staged(""), granted(1, active), up(2*time.Minute, 0)), StartDrain{*begin}},
-		"engines that did not answer once more are asked again": {
+		"a granted host that needs no reboot any more after a power loss": {makeObservation(granted(1, active)), Idle{}},
+		"an engine that is gone does not count as a need":                 {makeObservation(unknown, granted(1, active)), Idle{}},
+		"an administrator's request is a need":                            {makeObservation(requesting("x"), granted(1, active)), StartDrain{requested}},
+		"nothing to do":                                                   {makeObservation(), Idle{}},
+		"a grant begins the drain":                                        {makeObservation(staged(""), granted(1, active)), StartDrain{*begin}},
+		"a pause comes first (behaviour 23)":                              {makeObservation(staged(""), granted(1, active), paused), Idle{}},
+		"a policy that cannot be read is asked for again":                 {makeObservation(staged(""), granted(1, active), noPolicy), Wait{now.Add(30 * time.Second)}},
+		"a ledger that does not hold the grant begins nothing":            {makeObservation(staged(""), granted(1, active), unlisted), Wait{now.Add(policyRetry)}},
+		"a ledger that has withdrawn the grant begins nothing":            {makeObservation(staged(""), granted(1, active), withdrawnGrant), Wait{now.Add(policyRetry)}},
+		"no policy is asked for without a grant":                          {makeObservation(noPolicy), Idle{}},
+		"an aborted attempt is not begun again":                           {makeObservation(staged(""), granted(1, active), inPhase(1, abortedPhase)), Idle{}},
+		"the next grant begins after an aborted attempt":                  {makeObservation(staged(""), granted(2, active), inPhase(1, abortedPhase)), StartDrain{begin2}},
+		"an agent that has just started reports the reason first":         {makeObservation(staged(""), granted(1, active), silent), Idle{}},
+		"a host that has just booted settles first":                       {makeObservation(staged(""), granted(1, active), up(20*time.Second, 0)), Wait{now.Add(100 * time.Second)}},
+		"a requested reboot waits for two minutes of uptime":              {makeObservation(requesting("x"), granted(1, active), noPolicy, up(2*time.Minute-1, 0)), Wait{now.Add(1)}},
+		"a host that needs nothing does not wait for uptime":              {makeObservation(granted(1, active), up(20*time.Second, 0)), Idle{}},
+		"a host that has been up for two minutes begins":                  {makeObservation(staged(""), granted(1, active), up(2*time.Minute, 0)), StartDrain{*begin}},
+		"engines that do not confirm their need are queried again": {
 			makeObservation(staged(""), granted(1, active), unanswered(0)), Wait{now.Add(confirmRetry)},
 		},
-		"even just before two minutes have passed": {
+		"engines that do not confirm for almost two minutes are queried again": {
 			makeObservation(staged(""), granted(1, active), unanswered(2*time.Minute-time.Second)), Wait{now.Add(confirmRetry)},
 		},
-		"and then what they had reported counts": {makeObservation(staged(""), granted(1, active), unanswered(2*time.Minute)), StartDrain{*begin}},
-		"engines that were not asked once more are": {
+		"after two minutes without confirmation the reported need counts": {makeObservation(staged(""), granted(1, active), unanswered(2*time.Minute)), StartDrain{*begin}},
+		"engines that have not been queried again are queried": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Confirmed = false }), Wait{now.Add(confirmRetry)},
 		},
 		"a host that is inhibited is not drained": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Inhibitors.Message = "A shutdown is blocked by x." }), Wait{now.Add(heldUpRetry)},
 		},
-		"nor is one beside another coordinator": {
+		"a host with another coordinator is not drained": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) { o.Coordinators.Message = "locksmithd is active." }), Wait{now.Add(heldUpRetry)},
 		},
-		"nor one whose logind was not asked": {
+		"a host whose inhibitors are unknown is not drained": {
 			makeObservation(staged(""), granted(1, active), unasked), Wait{now.Add(heldUpRetry)},
 		},
-		"a policy may ignore both": {
+		"a policy may ignore inhibitors and coordinators": {
 			makeObservation(staged(""), granted(1, active), func(o *Observation) {
 				o.Inhibitors.Message, o.Coordinators.Message = "A shutdown is blocked by x.", "locksmithd is active."
 				o.Policy.Reboot = v1alpha1.Reboot{Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore}
 			}), StartDrain{*begin},
 		},
-		"a reboot that happened is the manager's business": {makeObservation(rebootedBefore), Idle{}},
-		"a reboot that happened makes way for the next":    {makeObservation(rebootedBefore, staged(""), granted(2, active), uncordoned), StartDrain{begin2}},
+		"a finished reboot is left to the manager":      {makeObservation(rebootedBefore), Idle{}},
+		"the next grant begins after a finished reboot": {makeObservation(rebootedBefore, staged(""), granted(2, active), uncordoned), StartDrain{begin2}},
 	}.each(t, Next)
 }
 
@@ -118,16 +118,16 @@ func TestNext_Draining(t *testing.T) {
 	triedAbort := aborts(v1alpha1.ReasonUndrainablePod, "The drain took longer than 5m0s. 1 pod is left.", 1).Progress
 	triedAbort.Try = true
 	cases[Step]{
-		"a drain is run":                         {makeObservation(beingDrained), RunDrain{}},
-		"one that runs is waited for":            {makeObservation(beingDrained, running), Wait{inTime}},
-		"one that is done leads to the reboot":   {makeObservation(beingDrained, done), commit(as)},
-		"one that is done late does too":         {makeObservation(beingDrained, done, late), commit(as)},
-		"one that failed is run again":           {makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-5 * time.Second)})), RunDrain{}},
-		"one that failed is spaced":              {makeObservation(beingDrained, failedOnce), Wait{now.Add(time.Second)}},
-		"one that fails is spaced by a minute":   {makeObservation(beingDrained, failedOften), Wait{now.Add(56 * time.Second)}},
-		"no policy, no drain":                    {makeObservation(beingDrained, noPolicy), Wait{now.Add(30 * time.Second)}},
-		"no policy, and still the drain is done": {makeObservation(beingDrained, noPolicy, done), commit(as)},
-		"no policy for long is a time-out": {
+		"a granted node is drained":                            {makeObservation(beingDrained), RunDrain{}},
+		"a running drain is waited for":                        {makeObservation(beingDrained, running), Wait{inTime}},
+		"a finished drain leads to the reboot":                 {makeObservation(beingDrained, done), commit(as)},
+		"a drain that finished late leads to the reboot":       {makeObservation(beingDrained, done, late), commit(as)},
+		"a failed drain runs again":                            {makeObservation(beingDrained, drainIs(Drain{State: DrainFailed, Failures: 1, FailedAt: now.Add(-5 * time.Second)})), RunDrain{}},
+		"a failed drain runs again after a pause":              {makeObservation(beingDrained, failedOnce), Wait{now.Add(time.Second)}},
+		"a drain that keeps failing runs again after a minute": {makeObservation(beingDrained, failedOften), Wait{now.Add(56 * time.Second)}},
+		"no drain without the policy":                          {makeObservation(beingDrained, noPolicy), Wait{now.Add(30 * time.Second)}},
+		"a finished drain without the policy":                  {makeObservation(beingDrained, noPolicy, done), commit(as)},
+		"a policy that stays unreadable is a time-out": {
 			makeObservation(beingDrained, noPolicy, func(o *Observation) { o.Now = inTime }),
 			abortAt(inTime, v1alpha1.ReasonDrainTimedOut, "The drain took longer than 20m0s. The node is not drained while policy workers cannot be read.", 1),
 		},
@@ -160,15 +160,15 @@ func TestNext_Draining(t *testing.T) {
 		"too long in a try of a closed budget: given up, and no failure of the policy": {
 			makeObservation(beingDrained, running, late, func(o *Observation) { o.Record.Progress.Try = true }), AbortDrain{triedAbort},
 		},
-		"too long: regardless": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *protocol.Progress) {
+		"too long: reboots with onTimeout Reboot": {makeObservation(beingDrained, running, lateButReboot), commit(func(p *protocol.Progress) {
 			p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left."
 		})},
-		"too long: regardless of pods that are left, which are counted": {
+		"too long: reboots with pods left, which are counted": {
 			makeObservation(beingDrained, running, lateButReboot, forcing(2, 3)), commit(func(p *protocol.Progress) {
 				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
 			}),
 		},
-		"too long: regardless, though the drain was stopped for a write that failed": {
+		"too long: reboots although the drain was stopped by a failed write": {
 			makeObservation(beingDrained, stopped, lateButReboot, forcing(2, 3)), commit(func(p *protocol.Progress) {
 				p.Reason, p.Message, p.PodsForced = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 5
 			}),
@@ -177,8 +177,8 @@ func TestNext_Draining(t *testing.T) {
 			makeObservation(beingDrained, stopped, late),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
 		},
-		"one that was stopped in vain is run again":          {makeObservation(beingDrained, stopped), RunDrain{}},
-		"pods came back: they are asked once more":           {makeObservation(beingDrained, back(0, "")), EvictLeft{}},
+		"a drain that was stopped for nothing runs again":    {makeObservation(beingDrained, stopped), RunDrain{}},
+		"pods came back: they are evicted again":             {makeObservation(beingDrained, back(0, "")), EvictLeft{}},
 		"the drain was done a while ago: pods may have come": {makeObservation(beingDrained, drainIs(Drain{State: DrainDone, DoneAt: now.Add(-leftAfter)})), EvictLeft{}},
 		"pods came back, and may go":                         {makeObservation(beingDrained, back(9*time.Second, "")), commit(as)},
 		"pods came back, and could go a while ago":           {makeObservation(beingDrained, back(leftLasts, "")), EvictLeft{}},
@@ -187,38 +187,38 @@ func TestNext_Draining(t *testing.T) {
 		"pods came back, and a budget refuses for too long": {
 			makeObservation(beingDrained, back(time.Second, "a/b (why)."), late), aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. a/b (why).", 1),
 		},
-		"pods came back, a budget refuses for too long: regardless": {
+		"pods came back, a budget refuses for too long: reboots with onTimeout Reboot": {
 			makeObservation(beingDrained, back(time.Second, "a/b (why)."), lateButReboot), commit(func(p *protocol.Progress) {
 				p.Reason, p.Message = v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. a/b (why)."
 			}),
 		},
-		"pods came back, and the host is held up: they are not asked": {
+		"pods came back, and the host is held up: they are not evicted": {
 			makeObservation(beingDrained, back(0, ""), inhibited), Wait{now.Add(heldUpRetry)},
 		},
 		"pods came back, and it is unknown which of them stay by a rule": {makeObservation(beingDrained, back(0, ""), noPolicy), commit(as)},
 		"pods that were deleted are counted": {
 			makeObservation(beingDrained, done, forcing(2, 0)), commit(func(p *protocol.Progress) { p.PodsForced = 2 }),
 		},
-		"pods that are left are not where it is given up": {
+		"remaining pods are not evicted if the attempt is given up": {
 			makeObservation(beingDrained, running, late, forcing(2, 3)), forcedAbort(2, "The drain took longer than 5m0s. 1 pod is left."),
 		},
-		"nor where it would go on and is held up": {
+		"remaining pods are not evicted while the host is held up": {
 			makeObservation(beingDrained, running, lateButReboot, inhibited, forcing(0, 3)),
 			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
 		},
-		"too long because it fails: never regardless (behaviour 40)": {
+		"too long because the drain fails: never reboots (behaviour 40)": {
 			makeObservation(beingDrained, failedOnce, lateButReboot),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. No right.", 1),
 		},
-		"too long, and nobody knows what is left: never regardless": {
+		"too long, and remaining pods are unknown: never reboots": {
 			makeObservation(beingDrained, lateButReboot),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s.", 1),
 		},
-		"too long, and the pods could never be read: never regardless, and the cause is reported": {
+		"too long, and the pods could never be read: never reboots, and the cause is reported": {
 			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainRunning, Message: "The node's pods could not be read: too busy."})),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods could not be read: too busy.", 1),
 		},
-		"nor by a drain that was stopped": {
+		"too long, and the stopped drain could never read the pods: never reboots": {
 			makeObservation(beingDrained, lateButReboot, drainIs(Drain{State: DrainStopped, Message: "The node's pods have not been read yet."})),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. The node's pods have not been read yet.", 1),
 		},
@@ -227,11 +227,11 @@ func TestNext_Draining(t *testing.T) {
 			aborts(v1alpha1.ReasonUndrainablePod, "a/b is bare.", 1),
 		},
 
-		"the lead time is waited for": {makeObservation(beingDrained, lead(7*time.Minute)), Wait{begun.Add(7 * time.Minute)}},
-		"its rest is, whichever process began it": {
+		"the lead time passes before the first eviction": {makeObservation(beingDrained, lead(7*time.Minute)), Wait{begun.Add(7 * time.Minute)}},
+		"the rest of the lead time passes if another process began it": {
 			makeObservation(beingDrained, lead(7*time.Minute), begunAt(-6*time.Minute)), Wait{now.Add(time.Minute)},
 		},
-		"once it is over, the drain is run": {makeObservation(beingDrained, lead(5*time.Minute)), RunDrain{Settings{Drain: v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 5 * time.Minute}}}}},
+		"the drain runs after the lead time": {makeObservation(beingDrained, lead(5*time.Minute)), RunDrain{Settings{Drain: v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 5 * time.Minute}}}}},
 		"no lead time, and the host's clock was set back: the drain is run": {
 			makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(-time.Minute) }), RunDrain{},
 		},
@@ -255,19 +255,19 @@ func TestNext_Draining(t *testing.T) {
 			makeObservation(beingDrained, done, inhibited, late),
 			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
 		},
-		"inhibited: given up in the end even where a drain is not": {
+		"inhibited: given up in the end even with onTimeout Reboot": {
 			makeObservation(beingDrained, running, inhibited, lateButReboot),
 			aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1),
 		},
 		"inhibited: ignored": {
 			makeObservation(beingDrained, done, inhibited, settings(time.Hour, "", v1alpha1.ObstacleIgnore)), commit(as),
 		},
-		"people are logged in: waits":                     {makeObservation(beingDrained, done, loggedIn), Wait{now.Add(15 * time.Second)}},
-		"people are logged in: waits for ten minutes":     {makeObservation(beingDrained, drainedAgo(10*time.Minute-1), loggedIn), Wait{now.Add(15 * time.Second)}},
-		"people are logged in: and no longer":             {makeObservation(beingDrained, drainedAgo(10*time.Minute), loggedIn, asked), commit(as)},
-		"people are logged in: until the drain times out": {makeObservation(beingDrained, done, loggedIn, late), commit(as)},
-		"people are logged in, and inhibited: given up":   {makeObservation(beingDrained, done, loggedIn, inhibited, late), aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1)},
-		"another coordinator: waits (behaviour 57)":       {makeObservation(beingDrained, done, rivalled), Wait{now.Add(15 * time.Second)}},
+		"people are logged in: waits":                                   {makeObservation(beingDrained, done, loggedIn), Wait{now.Add(15 * time.Second)}},
+		"people are logged in: waits for ten minutes":                   {makeObservation(beingDrained, drainedAgo(10*time.Minute-1), loggedIn), Wait{now.Add(15 * time.Second)}},
+		"people are logged in: reboots after ten minutes":               {makeObservation(beingDrained, drainedAgo(10*time.Minute), loggedIn, asked), commit(as)},
+		"people are logged in: waits no longer than the drain may take": {makeObservation(beingDrained, done, loggedIn, late), commit(as)},
+		"people are logged in, and inhibited: given up":                 {makeObservation(beingDrained, done, loggedIn, inhibited, late), aborts(v1alpha1.ReasonInhibited, "A shutdown is blocked by x.", 1)},
+		"another coordinator: waits (behaviour 57)":                     {makeObservation(beingDrained, done, rivalled), Wait{now.Add(15 * time.Second)}},
 		"another coordinator: given up in the end": {
 			makeObservation(beingDrained, done, rivalled, late),
 			aborts(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active.", 1),
@@ -281,8 +281,8 @@ func TestNext_Draining(t *testing.T) {
 			makeObservation(beingDrained, done, rivalled, inhibited, settings(5*time.Minute, "", v1alpha1.ObstacleIgnore)),
 			aborts(v1alpha1.ReasonCoordinatorConflict, "locksmithd is active.", 1),
 		},
-		"nobody looked for coordinators: waits": {makeObservation(beingDrained, done, unseen), Wait{now.Add(15 * time.Second)}},
-		"nobody asked logind: waits":            {makeObservation(beingDrained, done, unasked), Wait{now.Add(15 * time.Second)}},
+		"coordinators are unknown: waits": {makeObservation(beingDrained, done, unseen), Wait{now.Add(15 * time.Second)}},
+		"inhibitors are unknown: waits":   {makeObservation(beingDrained, done, unasked), Wait{now.Add(15 * time.Second)}},
 
 		"cancelled: given up": {
 			makeObservation(beingDrained, done, granted(1, cancelled)),
@@ -389,14 +389,14 @@ func TestNext_UnreadableProgress(t *testing.T) {
 		}}
 	}
 	cases[Step]{
-		"is repaired without a grant: no number is lower, so it uses up none that a policy gives": {makeObservation(unreadable), repaired(0)},
-		"is left without a grant past the point of no return":                                     {makeObservation(committed, unreadable), Idle{}},
-		"is left without a grant once logind was asked":                                           {makeObservation(unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
+		"is repaired without a grant, with the lowest number, so that it uses up no grant of a policy": {makeObservation(unreadable), repaired(0)},
+		"is left without a grant past the point of no return":                                          {makeObservation(committed, unreadable), Idle{}},
+		"is left without a grant once logind was called":                                               {makeObservation(unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
 		"uses up the grant": {makeObservation(granted(1, active), unreadable), repaired(1)},
-		"uses it up in a maintenance of another program": {makeObservation(granted(1, active), theirs, unreadable), repaired(1)},
-		"is no failure of a grant that is over":          {makeObservation(granted(1, finished), unreadable), repaired(0)},
-		"is left past the point of no return":            {makeObservation(granted(1, active), committed, unreadable), Idle{}},
-		"is left once logind was asked":                  {makeObservation(granted(1, active), unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
+		"uses up the grant during another program's maintenance": {makeObservation(granted(1, active), theirs, unreadable), repaired(1)},
+		"does not count as a failure of a grant that is over":    {makeObservation(granted(1, finished), unreadable), repaired(0)},
+		"is left past the point of no return":                    {makeObservation(granted(1, active), committed, unreadable), Idle{}},
+		"is left once logind was called":                         {makeObservation(granted(1, active), unreadable, func(o *Observation) { o.Call.Refusals = 1 }), Idle{}},
 		"is repaired after the boot that made it harmless": {
 			makeObservation(func(o *Observation) { o.Record.Grant = makeGrant(1, active, otherBoot) }, committed, unreadable), repaired(1),
 		},

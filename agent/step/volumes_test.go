@@ -55,33 +55,33 @@ func TestDetached_Behaviour42(t *testing.T) {
 		o    Observation
 		want time.Time // zero if it does not wait
 	}{
-		"no volumes":              {o: makeObservation(hasDrained)},
-		"a volume of an evicted":  {makeObservation(hasDrained, using("disk")), doneAt.Add(5 * time.Minute)},
-		"one of a pod that stays": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"))},
+		"no volumes":                   {o: makeObservation(hasDrained)},
+		"a volume of an evicted pod":   {makeObservation(hasDrained, using("disk")), doneAt.Add(5 * time.Minute)},
+		"a volume of a pod that stays": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"))},
 		"pods that stay may have as many claims that the kubelet never lists": {
 			makeObservation(hasDrained, using("disk"), accountingFor("", "")), doneAt.Add(5 * time.Minute),
 		},
-		"one in use for one that stays and has none":    {makeObservation(hasDrained, using("disk"), accountingFor("other")), doneAt.Add(5 * time.Minute)},
-		"one that both use is not let go":               {o: makeObservation(hasDrained, using("shared", "shared"), accountingFor("shared"))},
-		"as long as the policy specifies":               {makeObservation(hasDrained, using("disk"), waiting(time.Hour)), doneAt.Add(time.Hour)},
-		"not at all where the policy specifies 0":       {o: makeObservation(hasDrained, using("disk"), waiting(0))},
-		"no longer than that":                           {o: makeObservation(hasDrained, using("disk"), waiting(time.Minute))},
-		"not when the drain is cut short":               {o: makeObservation(hasDrained, using("disk"), cutShort)},
-		"a claim that cannot be read is soon tried on":  {makeObservation(hasDrained, using("disk"), unread), now.Add(15 * time.Second)},
-		"and no longer than a volume":                   {makeObservation(hasDrained, using("disk"), unread, waiting(61*time.Second)), now.Add(time.Second)},
-		"it matters only while a volume is in question": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"), unread)},
-		"a new process goes on with the wait of the last": {
+		"a volume in use, and a pod that stays uses another one":            {makeObservation(hasDrained, using("disk"), accountingFor("other")), doneAt.Add(5 * time.Minute)},
+		"a volume that an evicted pod and a pod that stays share":           {o: makeObservation(hasDrained, using("shared", "shared"), accountingFor("shared"))},
+		"waits as long as the policy specifies":                             {makeObservation(hasDrained, using("disk"), waiting(time.Hour)), doneAt.Add(time.Hour)},
+		"does not wait if the policy specifies 0":                           {o: makeObservation(hasDrained, using("disk"), waiting(0))},
+		"waits no longer than the policy specifies":                         {o: makeObservation(hasDrained, using("disk"), waiting(time.Minute))},
+		"does not wait if the drain is cut short":                           {o: makeObservation(hasDrained, using("disk"), cutShort)},
+		"a claim that cannot be read is tried again soon":                   {makeObservation(hasDrained, using("disk"), unread), now.Add(15 * time.Second)},
+		"a claim that cannot be read delays no longer than a volume":        {makeObservation(hasDrained, using("disk"), unread, waiting(61*time.Second)), now.Add(time.Second)},
+		"a claim that cannot be read does not matter without other volumes": {o: makeObservation(hasDrained, using("disk"), accountingFor("disk"), unread)},
+		"a new process continues the wait of the last": {
 			makeObservation(hasDrained, using("disk"), reportedAt(now.Add(-3*time.Minute))), now.Add(2 * time.Minute),
 		},
-		"and does not begin it anew": {o: makeObservation(hasDrained, using("disk"), reportedAt(begun))},
-		"unless it had a pod to evict": {
+		"a new process does not start the wait again": {o: makeObservation(hasDrained, using("disk"), reportedAt(begun))},
+		"a new process that evicted a pod starts the wait again": {
 			makeObservation(hasDrained, using("disk"), reportedAt(now.Add(-3*time.Minute)), evicted), doneAt.Add(5 * time.Minute),
 		},
-		"or the condition is of an earlier attempt": {
+		"a condition of an earlier attempt does not count": {
 			makeObservation(hasDrained, using("disk"), reportedAt(begun.Add(-time.Second))), doneAt.Add(5 * time.Minute),
 		},
-		"or the condition is another program's": {makeObservation(hasDrained, using("disk"), theirs), doneAt.Add(5 * time.Minute)},
-		"or later than this drain":              {makeObservation(hasDrained, using("disk"), reportedAt(now)), doneAt.Add(5 * time.Minute)},
+		"another program's condition does not count": {makeObservation(hasDrained, using("disk"), theirs), doneAt.Add(5 * time.Minute)},
+		"a condition of a later time does not count": {makeObservation(hasDrained, using("disk"), reportedAt(now)), doneAt.Add(5 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			until, waits := detached(tc.o)
@@ -117,18 +117,18 @@ func TestVolumesReported(t *testing.T) {
 			o:    makeObservation(hasDrained, using("g", "f", "e", "d", "c", "b", "a"), accountingFor("c")),
 			want: strings.Replace(one, "disk", "a, b, d, e, f and 1 more", 1),
 		},
-		"what could not be read": {
+		"a claim that could not be read": {
 			o:    makeObservation(hasDrained, using("disk"), unread),
 			want: one + ` Some may belong to pods that stay: reading claim "a/b": no.`,
 		},
-		"what has changed, once a minute": {
+		"a change is reported once a minute": {
 			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, minuteAgo)), want: one,
 		},
-		"and what was reported in between": {
+		"a change within a minute is not reported": {
 			o:    makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, latest)),
 			want: "before", then: now.Add(1),
 		},
-		"what was reported before the host's clock was set back is not kept": {
+		"a report from before the host's clock was set back is not kept": {
 			o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", "before", begun, now.Add(time.Hour))), want: one,
 		},
 		"nothing new":             {o: makeObservation(hasDrained, using("disk"), reported("VolumesInUse", one, begun, latest)), want: one},
@@ -152,7 +152,7 @@ func TestVolumesReported(t *testing.T) {
 }
 
 // A process that has just drained and the next process wait until the same time.
-func TestDrainedAt_IsWhatTheFirstProcessReported(t *testing.T) {
+func TestDrainedAt_IsTheTimeThatTheFirstProcessReported(t *testing.T) {
 	first := makeObservation(hasDrained, using("disk"))
 	conditions := maintenance(first)
 	for i := range conditions {

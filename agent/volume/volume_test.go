@@ -69,11 +69,11 @@ func TestUsesOf(t *testing.T) {
 func TestUnaccounted(t *testing.T) {
 	type names = []corev1.UniqueVolumeName
 	for name, tc := range map[string]struct{ inUse, accounted, want names }{
-		"nothing is in use":              {nil, names{"a"}, nil},
-		"all of it is accounted for":     {names{"b", "a"}, names{"a", "b"}, nil},
-		"by names and not by number":     {names{"b"}, names{"a"}, names{"b"}},
-		"nothing is, in order and once":  {names{"c", "a", "c"}, nil, names{"a", "c"}},
-		"more is accounted for than use": {names{"a"}, names{"a", "b"}, nil},
+		"nothing is in use":                                               {nil, names{"a"}, nil},
+		"all volumes belong to pods that stay":                            {names{"b", "a"}, names{"a", "b"}, nil},
+		"volumes are compared by name, not by number":                     {names{"b"}, names{"a"}, names{"b"}},
+		"no volume belongs to a pod that stays: listed in order and once": {names{"c", "a", "c"}, nil, names{"a", "c"}},
+		"pods that stay have more volumes than are in use":                {names{"a"}, names{"a", "b"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Unaccounted(tc.inUse, tc.accounted)); diff != "" {

@@ -79,19 +79,19 @@ func TestStart(t *testing.T) {
 		schedulable bool
 		want        *Progress
 	}{
-		"no grant":                              {Record{}, true, nil},
-		"a cancelled grant":                     {Record{Grant: makeGrant(1, cancelled, boot)}, true, nil},
-		"a finished grant":                      {Record{Grant: makeGrant(1, finished, boot)}, true, nil},
-		"a grant for another boot":              {Record{Grant: makeGrant(1, active, otherBoot)}, true, nil},
-		"a grant begins the first attempt":      {Record{Grant: makeGrant(1, active, boot)}, true, begins(1, true, 0)},
-		"a progress that cannot be read":        {Record{Grant: makeGrant(1, active, boot), ProgressErr: errors.New("no JSON")}, true, nil},
-		"an administrator's cordon is not ours": {Record{Grant: makeGrant(1, active, boot)}, false, begins(1, false, 0)},
-		"a grant is used once":                  {Record{Grant: makeGrant(1, active, boot), Progress: failed(boot)}, true, nil},
-		"an old grant is not used":              {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, abortedPhase, boot)}, true, nil},
-		"a row of failures goes on": {
+		"no grant":                                     {Record{}, true, nil},
+		"a cancelled grant":                            {Record{Grant: makeGrant(1, cancelled, boot)}, true, nil},
+		"a finished grant":                             {Record{Grant: makeGrant(1, finished, boot)}, true, nil},
+		"a grant for another boot":                     {Record{Grant: makeGrant(1, active, otherBoot)}, true, nil},
+		"a grant begins the first attempt":             {Record{Grant: makeGrant(1, active, boot)}, true, begins(1, true, 0)},
+		"a progress that cannot be read":               {Record{Grant: makeGrant(1, active, boot), ProgressErr: errors.New("no JSON")}, true, nil},
+		"an administrator's cordon is not the agent's": {Record{Grant: makeGrant(1, active, boot)}, false, begins(1, false, 0)},
+		"a grant is used once":                         {Record{Grant: makeGrant(1, active, boot), Progress: failed(boot)}, true, nil},
+		"an old grant is not used":                     {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, abortedPhase, boot)}, true, nil},
+		"a series of failures continues": {
 			Record{Grant: makeGrant(2, active, boot), Progress: failed(boot)}, true, begins(2, true, 3),
 		},
-		"another boot ends the row of failures": {
+		"another boot ends the series of failures": {
 			Record{Grant: makeGrant(2, active, boot), Progress: failed(otherBoot)}, true, begins(2, true, 0),
 		},
 		"the cordon after an earlier reboot is an administrator's": {
@@ -113,16 +113,16 @@ func TestCommit(t *testing.T) {
 		record Record
 		want   *Progress
 	}{
-		"nothing begun":              {Record{Grant: makeGrant(1, active, boot)}, nil},
-		"a drain with its grant":     {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, committed},
-		"a drain without a grant":    {Record{Progress: makeProgress(1, drainingPhase, boot)}, nil},
-		"a cancelled grant":          {Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
-		"a finished grant":           {Record{Grant: makeGrant(1, finished, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
-		"a newer grant":              {Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
-		"an older grant":             {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, drainingPhase, boot)}, nil},
-		"a drain of another boot":    {Record{Grant: makeGrant(1, active, otherBoot), Progress: makeProgress(1, drainingPhase, otherBoot)}, nil},
-		"what is committed already":  {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}, nil},
-		"what was aborted meanwhile": {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, abortedPhase, boot)}, nil},
+		"nothing begun":                          {Record{Grant: makeGrant(1, active, boot)}, nil},
+		"a drain with its grant":                 {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, committed},
+		"a drain without a grant":                {Record{Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"a cancelled grant":                      {Record{Grant: makeGrant(1, cancelled, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"a finished grant":                       {Record{Grant: makeGrant(1, finished, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"a newer grant":                          {Record{Grant: makeGrant(2, active, boot), Progress: makeProgress(1, drainingPhase, boot)}, nil},
+		"an older grant":                         {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(2, drainingPhase, boot)}, nil},
+		"a drain of another boot":                {Record{Grant: makeGrant(1, active, otherBoot), Progress: makeProgress(1, drainingPhase, otherBoot)}, nil},
+		"an attempt that is committed already":   {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, rebootingPhase, boot)}, nil},
+		"an attempt that was aborted in between": {Record{Grant: makeGrant(1, active, boot), Progress: makeProgress(1, abortedPhase, boot)}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -149,12 +149,12 @@ func TestAbort(t *testing.T) {
 		failed bool
 		want   *Progress
 	}{
-		"nothing begun":                         {Record{}, true, nil},
-		"a failure lengthens the row":           {before(drainingPhase, boot), true, aborted(boot, 3)},
-		"a cancellation leaves the row":         {before(drainingPhase, boot), false, aborted(boot, 2)},
-		"another boot ends the row":             {before(drainingPhase, otherBoot), true, aborted(otherBoot, 0)},
-		"the point of no return is one":         {before(rebootingPhase, boot), true, nil},
-		"what has ended is not ended once more": {before(abortedPhase, boot), true, nil},
+		"nothing begun":                                  {Record{}, true, nil},
+		"a failure lengthens the series":                 {before(drainingPhase, boot), true, aborted(boot, 3)},
+		"a cancellation does not change the series":      {before(drainingPhase, boot), false, aborted(boot, 2)},
+		"another boot ends the series":                   {before(drainingPhase, otherBoot), true, aborted(otherBoot, 0)},
+		"nothing is aborted past the point of no return": {before(rebootingPhase, boot), true, nil},
+		"an aborted attempt is not aborted again":        {before(abortedPhase, boot), true, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

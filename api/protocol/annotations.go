@@ -331,7 +331,7 @@ func parse[T any, P interface {
 		return nil, fmt.Errorf("annotation %s: %w", key, err)
 	}
 	if t == nil {
-		return nil, fmt.Errorf("annotation %s: null is no record", key)
+		return nil, fmt.Errorf("annotation %s: null is not a record", key)
 	}
 	if err := t.validate(); err != nil {
 		return nil, fmt.Errorf("annotation %s: %w", key, err)

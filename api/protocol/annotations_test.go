@@ -45,12 +45,12 @@ func (cases parsed[T]) each(t *testing.T, annotation string, parse func(map[stri
 
 func TestParseGrant(t *testing.T) {
 	parsed[protocol.Grant]{
-		"a reason that no status would take": {
+		"a reason that no status accepts": {
 			`{"policy":"workers","seq":7,"bootID":"b1","state":"Active","need":"` + strings.Repeat("x", 65) + `"}`,
 			nil, "the reason must be letters and digits, such as Inhibited",
 		},
-		"a boot ID that no ledger would take": {`{"policy":"workers","seq":7,"bootID":"` + strings.Repeat("b", 65) + `","state":"Active"}`, nil, "bootID has more than 64 bytes"},
-		"a time that no status would take: in UTC its year has five digits": {
+		"a boot ID that no ledger accepts": {`{"policy":"workers","seq":7,"bootID":"` + strings.Repeat("b", 65) + `","state":"Active"}`, nil, "bootID has more than 64 bytes"},
+		"a time that no status accepts: its year in UTC has five digits": {
 			`{"policy":"workers","seq":7,"bootID":"b1","state":"Finished","at":"9999-12-31T23:59:59-12:00"}`,
 			nil, "a time is before the year 2000 or beyond the year 9999",
 		},
@@ -58,9 +58,9 @@ func TestParseGrant(t *testing.T) {
 			`{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"1999-12-31T23:59:59Z"}`,
 			nil, "a time is before the year 2000 or beyond the year 9999",
 		},
-		"a grant of no time is no permission: no ledger would take it": {`{"policy":"workers","seq":7,"bootID":"b1","state":"Active"}`, nil, "at must be set"},
+		"a grant without a time permits nothing, because no ledger would accept it": {`{"policy":"workers","seq":7,"bootID":"b1","state":"Active"}`, nil, "at must be set"},
 		"a time that is null": {`{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":null}`, nil, "at must be set"},
-		"a policy with a name that no policy has": {
+		"an impossible name of a policy": {
 			`{"policy":"` + strings.Repeat("w", 64) + `","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
 			nil, "the name of the policy has more than 63 bytes",
 		},
@@ -68,27 +68,27 @@ func TestParseGrant(t *testing.T) {
 			`{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"}`,
 			&protocol.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: protocol.GrantActive, At: noon}, "",
 		},
-		"a field of a later release is passed over": {
+		"a field of a later release is ignored": {
 			`{"policy":"workers","seq":7,"bootID":"b1","state":"Finished","at":"2026-11-21T12:00:00Z","later":[1]}`,
 			&protocol.Grant{Policy: "workers", Seq: 7, BootID: "b1", State: protocol.GrantFinished, At: noon}, "",
 		},
-		"an empty value is no permission": {``, nil, "unexpected end of JSON input"},
-		"null is no permission":           {`null`, nil, "null is no record"},
-		"a list is no permission":         {`[]`, nil, "json: cannot unmarshal array into Go value of type protocol.Grant"},
-		"text after the record is no permission": {
+		"an empty value permits nothing": {``, nil, "unexpected end of JSON input"},
+		"null permits nothing":           {`null`, nil, "null is not a record"},
+		"a list permits nothing":         {`[]`, nil, "json: cannot unmarshal array into Go value of type protocol.Grant"},
+		"text after the record permits nothing": {
 			`{"policy":"workers","seq":7,"bootID":"b1","state":"Active","at":"2026-11-21T12:00:00Z"} {}`,
 			nil, "invalid character '{' after top-level value",
 		},
-		"a sequence number that is text is no permission": {
+		"a sequence number as text permits nothing": {
 			`{"policy":"workers","seq":"7","bootID":"b1","state":"Active"}`,
 			nil, "json: cannot unmarshal string into Go struct field Grant.seq of type int64",
 		},
-		"a state nobody knows is no permission":              {`{"policy":"workers","seq":7,"bootID":"b1","state":"active"}`, nil, `unknown state "active"`},
-		"a grant for no boot is no permission":               {`{"policy":"workers","seq":7,"state":"Active"}`, nil, "seq, bootID and policy must be set"},
-		"a grant without a sequence number is no permission": {`{"policy":"workers","bootID":"b1","state":"Active"}`, nil, "seq, bootID and policy must be set"},
-		"a grant of no policy is no permission":              {`{"seq":7,"bootID":"b1","state":"Active"}`, nil, "seq, bootID and policy must be set"},
-		"a negative sequence number is no permission":        {`{"policy":"workers","seq":-1,"bootID":"b1","state":"Active"}`, nil, "seq, bootID and policy must be set"},
-		"a huge value is not even parsed":                    {strings.Repeat("[", 40000), nil, "40000 bytes are too many"},
+		"an unknown state permits nothing":                  {`{"policy":"workers","seq":7,"bootID":"b1","state":"active"}`, nil, `unknown state "active"`},
+		"a grant without a boot permits nothing":            {`{"policy":"workers","seq":7,"state":"Active"}`, nil, "seq, bootID and policy must be set"},
+		"a grant without a sequence number permits nothing": {`{"policy":"workers","bootID":"b1","state":"Active"}`, nil, "seq, bootID and policy must be set"},
+		"a grant without a policy permits nothing":          {`{"seq":7,"bootID":"b1","state":"Active"}`, nil, "seq, bootID and policy must be set"},
+		"a negative sequence number permits nothing":        {`{"policy":"workers","seq":-1,"bootID":"b1","state":"Active"}`, nil, "seq, bootID and policy must be set"},
+		"a huge value is not even parsed":                   {strings.Repeat("[", 40000), nil, "40000 bytes are too many"},
 	}.each(t, v1alpha1.AnnotationGrant, protocol.ParseGrant)
 }
 
@@ -110,32 +110,32 @@ func TestParseProgress(t *testing.T) {
 			`{"seq":7,"phase":"Rebooting","bootID":"b1","at":"2026-11-21T12:00:00Z","podsForced":2147483647}`,
 			&protocol.Progress{Seq: 7, Phase: protocol.PhaseRebooting, BootID: "b1", At: noon, PodsForced: math.MaxInt32}, "",
 		},
-		"fewer pods than none":     {`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":-1}`, nil, "failures, podsForced and vainReboots must not be negative"},
-		"fewer failures than none": {`{"seq":7,"phase":"Aborted","bootID":"b1","failures":-1}`, nil, "failures, podsForced and vainReboots must not be negative"},
-		"more pods than a number holds": {
+		"a negative number of pods":     {`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":-1}`, nil, "failures, podsForced and vainReboots must not be negative"},
+		"a negative number of failures": {`{"seq":7,"phase":"Aborted","bootID":"b1","failures":-1}`, nil, "failures, podsForced and vainReboots must not be negative"},
+		"more pods than an integer holds": {
 			`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":2147483648}`,
 			nil, "json: cannot unmarshal number 2147483648 into Go struct field Progress.podsForced of type int32",
 		},
-		"half a pod":           {`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":0.5}`, nil, "json: cannot unmarshal number 0.5 into Go struct field Progress.podsForced of type int32"},
-		"a phase nobody knows": {`{"seq":7,"phase":"Rebooted","bootID":"b1"}`, nil, `unknown phase "Rebooted"`},
-		"no sequence number":   {`{"phase":"Draining","bootID":"b1"}`, nil, "seq and bootID must be set"},
-		"no boot":              {`{"seq":7,"phase":"Draining"}`, nil, "seq and bootID must be set"},
-		"a reason that no status would take": {
+		"half a pod":         {`{"seq":7,"phase":"Rebooting","bootID":"b1","podsForced":0.5}`, nil, "json: cannot unmarshal number 0.5 into Go struct field Progress.podsForced of type int32"},
+		"an unknown phase":   {`{"seq":7,"phase":"Rebooted","bootID":"b1"}`, nil, `unknown phase "Rebooted"`},
+		"no sequence number": {`{"phase":"Draining","bootID":"b1"}`, nil, "seq and bootID must be set"},
+		"no boot":            {`{"seq":7,"phase":"Draining"}`, nil, "seq and bootID must be set"},
+		"a reason that no status accepts": {
 			`{"seq":7,"phase":"Aborted","bootID":"b1","reason":"` + strings.Repeat("x", 65) + `"}`,
 			nil, "the reason must be letters and digits, such as Inhibited",
 		},
-		"a boot ID that no ledger would take": {`{"seq":7,"phase":"Draining","bootID":"` + strings.Repeat("b", 65) + `"}`, nil, "bootID has more than 64 bytes"},
-		"a time that no status would take: in UTC its year has five digits": {
+		"a boot ID that no ledger accepts": {`{"seq":7,"phase":"Draining","bootID":"` + strings.Repeat("b", 65) + `"}`, nil, "bootID has more than 64 bytes"},
+		"a time that no status accepts: its year in UTC has five digits": {
 			`{"seq":7,"phase":"Draining","bootID":"b1","at":"9999-12-31T23:59:59-12:00"}`,
 			nil, "a time is before the year 2000 or beyond the year 9999",
 		},
-		"a time that no status would take: in UTC its year is below 0": {
+		"a time that no status accepts: its year in UTC is below 0": {
 			`{"seq":7,"phase":"Draining","bootID":"b1","at":"2026-11-21T12:00:00Z","drainStartedAt":"0000-01-01T00:00:00+12:00"}`,
 			nil, "a time is before the year 2000 or beyond the year 9999",
 		},
 		"no time":       {`{"seq":7,"phase":"Draining","bootID":"b1"}`, nil, "at must be set"},
 		"half a record": {`{"seq":7,"phase":"Dr`, nil, "unexpected end of JSON input"},
-		"a time that is none": {
+		"a text instead of a time": {
 			`{"seq":7,"phase":"Draining","bootID":"b1","at":"yesterday"}`,
 			nil, `parsing time "yesterday" as "2006-01-02T15:04:05Z07:00": cannot parse "yesterday" as "2006"`,
 		},
@@ -159,10 +159,10 @@ func TestParseHookPhase(t *testing.T) {
 		"as many of the longest keys as a policy may have": {
 			longest().String(), longest(), "",
 		},
-		"a stage nobody knows": {
+		"an unknown stage": {
 			`{"seq":7,"stage":"before"}`, nil, `unknown stage "before"`,
 		},
-		"no time, from which their time-out would count": {
+		"no time": {
 			`{"policy":"workers","seq":7,"bootID":"b1","stage":"Before"}`, nil, "at must be set",
 		},
 		"not even JSON": {

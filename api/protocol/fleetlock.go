@@ -30,7 +30,7 @@ type FleetLockRequest struct {
 	At metav1.Time `json:"at"`
 }
 
-// ParseFleetLock reads the request. It returns nil, nil if there is none, and an error if it is not
+// ParseFleetLock reads the request. It returns nil, nil without a request, and an error if it is not
 // valid, in which case nobody asks.
 func ParseFleetLock(annotations map[string]string) (*FleetLockRequest, error) {
 	return parse[FleetLockRequest](annotations, v1alpha1.AnnotationFleetLock)

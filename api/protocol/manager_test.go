@@ -28,7 +28,7 @@ func TestRecord(t *testing.T) {
 		want   answers
 	}{
 		"nothing yet":                          {Record{}, boot, answers{Publish: true, Cancel: true, Next: 1}},
-		"hooks were asked for it":              {Record{Hooks: &HookPhase{Seq: 5}}, boot, answers{Publish: true, Cancel: true, Next: 6}},
+		"hooks run for it":                     {Record{Hooks: &HookPhase{Seq: 5}}, boot, answers{Publish: true, Cancel: true, Next: 6}},
 		"an unreadable progress, and no grant": {Record{ProgressErr: lost}, boot, answers{Publish: true, Cancel: true, Next: 1}},
 		"published":                            {Record{Grant: makeGrant(5, active, boot)}, boot, answers{Cancel: true, Outstanding: true, Next: 6}},
 		"draining":                             {Record{Grant: makeGrant(5, active, boot), Progress: makeProgress(5, drainingPhase, boot)}, boot, answers{Cancel: true, Outstanding: true, Next: 6}},
@@ -41,7 +41,7 @@ func TestRecord(t *testing.T) {
 		"aborted, and the grant is gone":                {Record{Progress: makeProgress(5, abortedPhase, boot)}, boot, answers{Publish: true, Cancel: true, Releasable: true, Next: 6}},
 		"cancelled before the start":                    {Record{Grant: makeGrant(5, cancelled, boot)}, boot, answers{Releasable: true, Next: 6}},
 		"cancelled, after an earlier attempt":           {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(4, abortedPhase, boot)}, boot, answers{Releasable: true, Next: 6}},
-		"cancelled, and the agent drains still":         {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(5, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 6}},
+		"cancelled, and the agent still drains":         {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(5, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 6}},
 		"cancelled, and the agent gave up":              {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(5, abortedPhase, boot)}, boot, answers{Releasable: true, Next: 6}},
 		"cancelled by hand while it reboots":            {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(5, rebootingPhase, boot)}, boot, answers{Outstanding: true, Next: 6}},
 		"cancelled by hand, and up again":               {Record{Grant: makeGrant(5, cancelled, boot), Progress: makeProgress(5, rebootingPhase, boot)}, "boot-3", answers{Finish: true, Outstanding: true, Next: 6}},
@@ -125,7 +125,7 @@ func TestNoteReboot(t *testing.T) {
 		"rebooting":                       {Record{Progress: makeProgress(5, rebootingPhase, boot)}, nil, new(metav1.NewTime(now))},
 		"rebooting since before":          {Record{Progress: makeProgress(5, rebootingPhase, boot)}, noted, noted},
 		"rebooting under an older number": {Record{Progress: makeProgress(4, rebootingPhase, boot)}, nil, nil},
-		"nobody knows":                    {Record{ProgressErr: errors.New("no JSON")}, nil, new(metav1.NewTime(now))},
+		"unknown":                         {Record{ProgressErr: errors.New("no JSON")}, nil, new(metav1.NewTime(now))},
 		"nobody knew, and it drains":      {Record{Progress: makeProgress(5, drainingPhase, boot)}, noted, nil},
 		"nobody knew, and it is aborted":  {Record{Progress: makeProgress(5, abortedPhase, boot)}, noted, noted},
 	}

@@ -28,19 +28,19 @@ func TestUncordons(t *testing.T) {
 		entries entries
 		want    bool
 	}{
-		"the write that cordoned":                      {entries{by(agent, "", progress+","+cordon)}, true},
-		"past the point of no return":                  {entries{by(agent, "", cordon), by(agent, "status", progress)}, true},
-		"an administrator took it over":                {entries{by(agent, "", progress), by("kubectl", "", cordon)}, false},
-		"and the agent's write is ancient":             {entries{by(ancient, "", progress), by("kubectl", "", cordon)}, false},
-		"an administrator applied it":                  {entries{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1("{" + cordon + "}")}}, false},
-		"the agent's write is ancient":                 {entries{by(ancient, "", progress+","+cordon), by("kubelet", "status", "")}, true},
-		"it is ancient past the point of no return":    {entries{by(ancient, "", cordon), by(agent, "status", progress)}, true},
-		"the one who took it over is ancient":          {entries{by(ancient, "", cordon), by(agent, "", progress)}, false},
-		"the one who took it over is not tracked":      {entries{by(agent, "", progress)}, false},
-		"an API server that does not track":            {nil, true},
-		"a manager without fields":                     {entries{{Manager: "kubectl"}}, true},
-		"a taint that only is named like the cordon":   {entries{by("kubectl", "", `"f:spec":{"f:taints":{"k:{\"key\":\"node.kubernetes.io/unschedulable\"}":{}}}`)}, true},
-		"several managers, and one of them is ancient": {entries{by(ancient, "", cordon), by("kubectl", "", cordon)}, false},
+		"the write that cordoned":                                         {entries{by(agent, "", progress+","+cordon)}, true},
+		"past the point of no return":                                     {entries{by(agent, "", cordon), by(agent, "status", progress)}, true},
+		"an administrator took it over":                                   {entries{by(agent, "", progress), by("kubectl", "", cordon)}, false},
+		"an administrator took it over, and the agent's write is ancient": {entries{by(ancient, "", progress), by("kubectl", "", cordon)}, false},
+		"an administrator applied it":                                     {entries{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1("{" + cordon + "}")}}, false},
+		"the agent's write is ancient":                                    {entries{by(ancient, "", progress+","+cordon), by("kubelet", "status", "")}, true},
+		"it is ancient past the point of no return":                       {entries{by(ancient, "", cordon), by(agent, "status", progress)}, true},
+		"an administrator took it over long ago":                          {entries{by(ancient, "", cordon), by(agent, "", progress)}, false},
+		"an administrator who is not tracked took it over":                {entries{by(agent, "", progress)}, false},
+		"an API server that does not track":                               {nil, true},
+		"a manager without fields":                                        {entries{{Manager: "kubectl"}}, true},
+		"a taint that is only named like the cordon":                      {entries{by("kubectl", "", `"f:spec":{"f:taints":{"k:{\"key\":\"node.kubernetes.io/unschedulable\"}":{}}}`)}, true},
+		"several managers, and one of them is ancient":                    {entries{by(ancient, "", cordon), by("kubectl", "", cordon)}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -23,10 +23,10 @@ func TestParseAgentReport_BlockedBy(t *testing.T) {
 				{Reason: v1alpha1.ReasonInhibited, Message: "apt"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: "locksmithd"},
 			}},
 		},
-		"a second one without a reason":         {`{"blockedBy":[{"reason":"Inhibited"},{"message":"because"}]}`, nil, "reason must be set"},
-		"a reason that no condition would take": {`{"blockedBy":[{"reason":"Inhibited"},{"reason":"not now"}]}`, nil, "the reason must be letters and digits, such as Inhibited"},
-		"no reason":                             {`{"blockedBy":[{"message":"because"}]}`, nil, "reason must be set"},
-		"not even JSON":                         {`true story`, nil, "invalid character 's' after top-level value"},
+		"a second one without a reason":      {`{"blockedBy":[{"reason":"Inhibited"},{"message":"because"}]}`, nil, "reason must be set"},
+		"a reason that no condition accepts": {`{"blockedBy":[{"reason":"Inhibited"},{"reason":"not now"}]}`, nil, "the reason must be letters and digits, such as Inhibited"},
+		"no reason":                          {`{"blockedBy":[{"message":"because"}]}`, nil, "reason must be set"},
+		"not even JSON":                      {`true story`, nil, "invalid character 's' after top-level value"},
 	}.each(t, v1alpha1.AnnotationReport, func(annotations map[string]string) (*protocol.AgentReport, error) {
 		report, err := protocol.ParseAgentReport(annotations)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestParseAgentReport_Preflight(t *testing.T) {
 		"a field of a later release":        {head + `,"later":[1]}}`, ""},
 		"no boot":                           {`{"preflight":{"policy":"workers","revision":"r1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
 		"no request":                        {`{"preflight":{"bootID":"b1"}}`, "annotation reboot-operator.io/report: policy, revision and bootID must be set"},
-		"null":                              {"null", "annotation reboot-operator.io/report: null is no record"},
+		"null":                              {"null", "annotation reboot-operator.io/report: null is not a record"},
 		"pods that are in the way unnamed":  {pods("1", 0), wrongPods},
 		"more pods than are named":          {pods("6", 6), wrongPods},
 		"fewer than are named":              {pods("1", 2), wrongPods},
@@ -107,7 +107,7 @@ func FuzzParseAgentReport(f *testing.F) {
 				return nil, err
 			}
 			if r.String() == "" {
-				return nil, errors.New("there is nothing to report")
+				return nil, errors.New("the report is empty")
 			}
 			return &r, nil
 		}, value)

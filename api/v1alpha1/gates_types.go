@@ -12,7 +12,7 @@ import (
 // A condition that cannot be checked blocks the grant.
 type Gates struct {
 	// blockingPods select pods that keep their node from being rebooted while they run on it.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [{podSelector: {matchLabels: {app: migration}}}].
 	// +optional
 	// +listType=atomic
@@ -20,7 +20,7 @@ type Gates struct {
 	BlockingPods []BlockingPod `json:"blockingPods,omitempty"`
 
 	// prometheus are queries that block reboots while they have a result.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [{name: error-budget, url: "http://prometheus.monitoring:9090", query: "slo:errors:burn > 2"}].
 	// +optional
 	// +listType=map
@@ -29,7 +29,7 @@ type Gates struct {
 	Prometheus []PrometheusGate `json:"prometheus,omitempty"`
 
 	// objects are expressions that must be true of objects of the cluster.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [{apiVersion: ceph.rook.io/v1, kind: CephCluster, namespace: rook-ceph, name: rook-ceph, expression: "object.status.ceph.health == 'HEALTH_OK'"}].
 	// +optional
 	// +listType=atomic

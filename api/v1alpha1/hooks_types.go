@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 type Hooks struct {
 	// before are keys of annotations on the Node that must be "true" before the drain, such as example.com/backup-done.
 	// In this phase the node has label reboot-operator.io/before-reboot=true, and the value "false", or one that begins with "failed", refuses.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=20
@@ -16,7 +16,7 @@ type Hooks struct {
 
 	// after are keys of annotations on the Node that must be "true" after the boot, before the node is back in service.
 	// In this phase the node has label reboot-operator.io/after-reboot=true, and the value "false", or one that begins with "failed", refuses.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [example.com/storage-healthy].
 	// +optional
 	// +listType=set
@@ -25,7 +25,7 @@ type Hooks struct {
 
 	// runBefore are keys of annotations on this policy that must approve before the first node of a run is granted.
 	// Values begin with status.run.hooks.number: "7: true" approves, and "7: failed: why" ends the run, which may begin again 15 minutes later.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [example.com/noout-set].
 	// +optional
 	// +listType=set
@@ -34,7 +34,7 @@ type Hooks struct {
 
 	// runAfter are keys of annotations on this policy that must approve when a run ends, also by a pause or a halt.
 	// The next run begins only after they have.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [example.com/noout-unset].
 	// +optional
 	// +listType=set

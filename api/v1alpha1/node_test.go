@@ -81,7 +81,7 @@ func TestRebootRequested(t *testing.T) {
 		why               string
 		requested         bool
 	}{
-		"nobody asks":                       {},
+		"no request":                        {},
 		"an annotation":                     {annotation: new("firmware"), why: "firmware", requested: true},
 		"an annotation without a reason":    {annotation: new(""), requested: true},
 		"a label":                           {label: new("gpu-lost"), why: "gpu-lost", requested: true},

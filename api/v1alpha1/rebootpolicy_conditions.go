@@ -194,7 +194,8 @@ const (
 	// ReasonNodeWriteRefused means the API server refuses or undoes what the manager writes about the
 	// reboot of a node that holds a slot. As an event of the Node, it means so for the agent's writes.
 	ReasonNodeWriteRefused Reason = "NodeWriteRefused"
-	// ReasonLimitHeld means no node holds a grant, and for an hour nodes that are down for reasons of their own have used up maxUnavailable.
+	// ReasonLimitHeld means no node holds a grant, but nodes that are down for other reasons have used
+	// up maxUnavailable for an hour.
 	ReasonLimitHeld Reason = "LimitHeld"
 	// ReasonIdle means no node holds a grant.
 	ReasonIdle Reason = "Idle"

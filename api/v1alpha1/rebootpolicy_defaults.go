@@ -44,7 +44,7 @@ func (s *RebootPolicySpec) OwnLimit() *intstr.IntOrString {
 	return s.Concurrency.MaxUnavailable
 }
 
-// TopologyKey returns the node label of which one value reboots at a time, or the empty string.
+// TopologyKey returns the node label whose values reboot one at a time, or the empty string.
 func (s *RebootPolicySpec) TopologyKey() string { return section(s.Concurrency).TopologyKey }
 
 // Spacing returns how long after a rebooted node is back in service the next reboot may start.
@@ -96,7 +96,7 @@ func (s *RebootPolicySpec) ObjectGates() []ObjectGate { return section(s.Gates).
 func (s *RebootPolicySpec) BlockingPods() []BlockingPod { return section(s.Gates).BlockingPods }
 
 // TaintEffectOrDefault returns the effect of TaintPending on nodes that wait for pods of
-// gates.blockingPods, or the empty string if there is no such gate.
+// gates.blockingPods, or the empty string without such a gate.
 func (s *RebootPolicySpec) TaintEffectOrDefault() corev1.TaintEffect {
 	var strictest corev1.TaintEffect
 	for _, b := range s.BlockingPods() {

@@ -58,7 +58,7 @@ func (f fields) has(path string) bool {
 	})
 }
 
-// without are those of the schema's fields that were not seen.
+// without returns the fields of the schema that were not seen.
 func (f fields) without(schema fields) []string {
 	var missing []string
 	for path := range schema {
@@ -70,7 +70,7 @@ func (f fields) without(schema fields) []string {
 	return missing
 }
 
-// specFields are the fields of the CRD's spec that hold a value; a selector is one value, and so is a list of strings.
+// specFields returns the fields of the CRD's spec that hold a value. A selector is one value, and so is a list of strings.
 func specFields() fields {
 	GinkgoHelper()
 	found := fields{}
@@ -78,7 +78,7 @@ func specFields() fields {
 	return found
 }
 
-// crdSchema is what the CRD has a RebootPolicy.
+// crdSchema returns the schema of a RebootPolicy in the CRD.
 func crdSchema() schema {
 	GinkgoHelper()
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
@@ -152,7 +152,7 @@ var _ = Describe("What kubectl explain shows", func() {
 		})
 	})
 
-	It("says what it means if a field of the spec is absent", func() {
+	It("says what the absence of each field of the spec means", func() {
 		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			if _, selector := s.Properties["matchLabels"]; selector { // as Kubernetes has them
 				return
@@ -165,7 +165,7 @@ var _ = Describe("What kubectl explain shows", func() {
 		})
 	})
 
-	It("gives an example of each field of the spec that is no section of others", func() {
+	It("gives an example of each field of the spec that holds a value", func() {
 		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			_, selector := s.Properties["matchLabels"]
 			if section := len(s.Properties) > 0 && !selector; !section && !strings.HasSuffix(path, "[]") {

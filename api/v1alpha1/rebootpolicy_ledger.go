@@ -59,14 +59,14 @@ type LedgerEntry struct {
 	// It is absent if the node is not rebooting yet.
 	// +optional
 	RebootingAt *metav1.Time `json:"rebootingAt,omitempty"`
-	// ring is the ring of spec.rings that had the node when it was granted.
-	// It is absent if none had it.
+	// ring is the ring of spec.rings that the node was in when it was granted.
+	// It is absent if the node was in none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Ring string `json:"ring,omitempty"`
 	// try reports whether the agent may drain although a PodDisruptionBudget allows no eviction.
 	// See drain.closedBudgets.
-	// Absent: it may not.
+	// It is absent if the agent may not.
 	// +optional
 	Try bool `json:"try,omitempty"`
 }
@@ -77,7 +77,7 @@ type RunStatus struct {
 	// startedAt is the time when the first grant was given, or hooks.runBefore began.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
-	// seq is status.seq before the run. Reboots with greater numbers belong to the run.
+	// seq is status.seq before the run. Reboots with higher numbers belong to the run.
 	// +required
 	Seq int64 `json:"seq"`
 	// rebooted is the number of nodes that have come back so far.
@@ -136,8 +136,8 @@ type PastReboot struct {
 	// grantedAt is the time when the grant was given, or equals endedAt if result is Unexpected.
 	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`
-	// ring is the ring of spec.rings that had the node when it was granted.
-	// It is absent if none had it.
+	// ring is the ring of spec.rings that the node was in when it was granted.
+	// It is absent if the node was in none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Ring string `json:"ring,omitempty"`
@@ -148,7 +148,7 @@ type PastReboot struct {
 	EndedAt metav1.Time `json:"endedAt,omitempty,omitzero"`
 	// podsForced is the number of pods that did not leave by an eviction.
 	// It counts pods that remained when the node was rebooted with drain.onTimeout Reboot, and pods that drain rules deleted.
-	// It is absent if there were none.
+	// It is absent if every pod was evicted.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	PodsForced int32 `json:"podsForced,omitempty"`

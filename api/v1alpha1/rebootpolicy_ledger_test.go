@@ -58,7 +58,7 @@ var _ = Describe("status, the ledger", func() {
 		Entry("a release while still above a lowered limit", "3", int32(1), []int64{7, 8, 9}, func(s *status) { s.Grants = grants(7, 8) }),
 		Entry("a raise up to the spec", "3", int32(1), nil, func(s *status) { s.Limit = 3 }),
 		Entry("any limit under a percentage", "50%", int32(1), nil, func(s *status) { s.Limit = 40 }),
-		Entry("everything else while nothing changes in the ledger", "1", int32(1), []int64{9}, func(s *status) {
+		Entry("other changes while the ledger stays the same", "1", int32(1), []int64{9}, func(s *status) {
 			s.ObservedGeneration, s.Mode = 1, v1alpha1.ModeEnforce
 		}),
 		// Adoption is two writes: the highest number seen on a Node first, then the grants, which are not new any more.
@@ -84,8 +84,8 @@ var _ = Describe("status, the ledger", func() {
 		Entry("a grant whose number the ledger does not cover", "2", int32(2), nil, func(s *status) {
 			s.Grants = grants(11)
 		}, "status.seq must be at least the seq of every grant"),
-		Entry("a number that goes back", "1", int32(1), nil, func(s *status) { s.Seq = 9 }, "status.seq must not decrease"),
-		Entry("a status that was wiped", "1", int32(1), []int64{9}, func(s *status) { *s = status{} }, "status.seq must not decrease"),
+		Entry("a number that decreases", "1", int32(1), nil, func(s *status) { s.Seq = 9 }, "status.seq must not decrease"),
+		Entry("a status that was emptied", "1", int32(1), []int64{9}, func(s *status) { *s = status{} }, "status.seq must not decrease"),
 		Entry("a limit above the spec", "2", int32(2), nil, func(s *status) { s.Limit = 3 },
 			"status.limit must not be more than spec.concurrency.maxUnavailable"),
 		Entry("limit and grant above the spec at once", "1", int32(1), []int64{9}, func(s *status) {
@@ -94,12 +94,12 @@ var _ = Describe("status, the ledger", func() {
 		Entry("a node twice", "2", int32(2), nil, func(s *status) {
 			s.Grants, s.Seq = append(grants(11), grants(11)...), 11
 		}, "Duplicate value"),
-		Entry("a number that no grant ever has", "1", int32(1), nil, func(s *status) { s.Grants = grants(0) },
+		Entry("a number that no grant can have", "1", int32(1), nil, func(s *status) { s.Grants = grants(0) },
 			"grants[0].seq: Invalid value: 0: grants[0].seq in body should be greater than or equal to 1"),
 		Entry("a negative limit", "1", int32(1), nil, func(s *status) { s.Limit = -1 }, "should be greater than or equal to 0"),
 	)
 
-	It("refuses a limit above 1 where the spec sets none", func(ctx SpecContext) {
+	It("refuses a limit above 1 if the spec sets none", func(ctx SpecContext) {
 		policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{GenerateName: "ledger-"}}
 		Expect(admin.Create(ctx, policy)).To(Succeed())
 		DeferCleanup(func(ctx context.Context) error { return admin.Delete(ctx, policy) })

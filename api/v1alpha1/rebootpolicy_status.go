@@ -131,12 +131,12 @@ type NodeCounts struct {
 	// unavailable nodes use up maxUnavailable: granted, not Ready, cordoned by others or being deleted.
 	// +required
 	Unavailable int32 `json:"unavailable"`
-	// failed nodes have a failed attempt and still need the reboot, or are overdue in a granted one.
+	// failed nodes have failed an attempt and still need the reboot, or are overdue in a granted one.
 	// A failed try of a closed budget does not count.
 	// +required
 	Failed int32 `json:"failed"`
 	// overdue nodes have needed a reboot for longer than spec.deadline.
-	// It is absent if there are none, or there is no deadline.
+	// It is absent if no node is overdue.
 	// +optional
 	Overdue int32 `json:"overdue,omitempty"`
 }
@@ -147,7 +147,7 @@ type AgentsStatus struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Summary string `json:"summary"`
-	// desired is the number of nodes that this policy governs, each of which should have an agent.
+	// desired is the number of nodes that this policy governs. Each should have an agent.
 	// +required
 	Desired int32 `json:"desired"`
 	// ready is the number of these nodes that have an agent that works.
@@ -157,7 +157,7 @@ type AgentsStatus struct {
 	// Nodes that are being rebooted are not in service.
 	// +required
 	Missing int32 `json:"missing"`
-	// nodes names at most five of the nodes that miss an agent.
+	// nodes names at most five of the nodes without an agent that works.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=5
@@ -196,8 +196,8 @@ type SystemVersions struct {
 	// +required
 	Nodes int32 `json:"nodes"`
 	// newest is the newest version that one of these nodes runs, such as 4593.1.0.
-	// Only versions that consist of numbers between dots are compared, number by number.
-	// It is absent if there are none.
+	// Only versions that consist of numbers and dots are compared, number by number.
+	// It is absent if no node runs such a version.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Newest string `json:"newest,omitempty"`
@@ -222,7 +222,7 @@ type VersionNodes struct {
 	// nodes is the number of nodes that run the version.
 	// +required
 	Nodes int32 `json:"nodes"`
-	// withoutNeed is the number of these nodes that have not reported a need, so that no update waits for a reboot.
+	// withoutNeed is the number of these nodes that do not report a need, so no update on them waits for a reboot.
 	// +required
 	WithoutNeed int32 `json:"withoutNeed"`
 }
@@ -230,7 +230,7 @@ type VersionNodes struct {
 // WindowStatus is the state of the windows.
 type WindowStatus struct {
 	// state is one of:
-	// - Always: there are no windows, so reboots may start at any hour.
+	// - Always: the policy has no windows, so reboots may start at any hour.
 	// - Open: a window is open.
 	// - Closed: no window is open, or a blackout is in force.
 	// - Paused: the policy is paused, regardless of the windows.
@@ -260,7 +260,7 @@ type WindowStatus struct {
 type WindowState string
 
 const (
-	// WindowAlways means there are no windows, so reboots may start at any time.
+	// WindowAlways means the policy has no windows, so reboots may start at any hour.
 	WindowAlways WindowState = "Always"
 	// WindowOpen means a window is open.
 	WindowOpen WindowState = "Open"

@@ -114,7 +114,7 @@ type RebootPolicySpec struct {
 
 	// blackouts are dates on which no reboot starts, even if a window is open.
 	// Dates without a year, such as "12-19", repeat every year.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [{name: year-end, from: "2026-12-19", to: "2027-01-04"}].
 	// +optional
 	// +listType=map
@@ -168,19 +168,19 @@ type RebootPolicySpec struct {
 	Rings []Ring `json:"rings,omitempty"`
 
 	// gates are conditions that are checked before each grant.
-	// If it is absent, there are none.
+	// Defaults to none.
 	// +optional
 	Gates *Gates `json:"gates,omitempty"`
 
 	// hooks are your own checks, before the drain and after the boot of each node, or before and after each run.
 	// A run lasts from the first grant until no node holds a grant and none may be granted.
-	// If it is absent, there are none.
+	// Defaults to none.
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
 
 	// deadline is the time within which a node should be rebooted once it needs a reboot, such as 336h.
 	// Nodes past their deadline go before the others in their ring, and condition DeadlineNear reports them after three quarters of that time.
-	// If it is absent, there is no deadline.
+	// If it is absent, nodes have no deadline.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -208,7 +208,7 @@ type RebootPolicySpec struct {
 	Autoscaler *Autoscaler `json:"autoscaler,omitempty"`
 
 	// notify lists services that receive notifications of runs, failures and halts.
-	// If the list is absent, there are none.
+	// Defaults to none.
 	// Example: [{secretRef: {name: chat}, events: [Failed, Halted]}].
 	// +optional
 	// +listType=atomic

@@ -55,7 +55,7 @@ var _ = Describe("spec", func() {
 		DescribeTable("accepts", accepts,
 			Entry("none of it", "nodeSelector: {}"),
 			Entry("labels", "nodeSelector: {matchLabels: {pool: a}}"),
-			Entry("a label that is not there", "nodeSelector: {matchExpressions: [{key: pool, operator: DoesNotExist}]}"),
+			Entry("a label that must be absent", "nodeSelector: {matchExpressions: [{key: pool, operator: DoesNotExist}]}"),
 			Entry("values", "nodeSelector: {matchExpressions: [{key: pool, operator: In, values: [a, b]}]}"),
 		)
 		const sentence = "operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"
@@ -123,8 +123,8 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("a date for a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
 			Entry("small letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
-			Entry("a time zone too far away", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
-			Entry("a novel", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
+			Entry("a time zone that does not exist", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
+			Entry("a text that is too long", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
 		)
 	})
 
@@ -138,7 +138,7 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("refuses", refuses,
 			Entry("more than a day", "autoscaler: {grace: 25h}", sentence),
-			Entry("a grace that runs back", "autoscaler: {grace: -15m}", sentence),
+			Entry("a negative grace", "autoscaler: {grace: -15m}", sentence),
 			Entry("text", "autoscaler: {grace: a while}", sentence),
 		)
 	})
@@ -159,7 +159,7 @@ var _ = Describe("spec", func() {
 	Describe("concurrency.shared", func() {
 		DescribeTable("accepts", accepts,
 			Entry("another policy", "concurrency: {shared: workers}"),
-			Entry("a limit of its own beside it", "concurrency: {shared: workers-2, maxUnavailable: 1}"),
+			Entry("its own limit in addition", "concurrency: {shared: workers-2, maxUnavailable: 1}"),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("a name that no policy can have", "concurrency: {shared: Workers}", "shared must be the name of a RebootPolicy"),
@@ -178,11 +178,11 @@ var _ = Describe("spec", func() {
 		}
 		ten := "rings: [" + strings.Join(names, "")
 		DescribeTable("accepts", accepts,
-			Entry("rings with all there is", "rings: [{name: canary, "+canary+", maxUnavailable: 1, soak: 24h}, {name: rest, nodeSelector: {}, maxUnavailable: 25%, soak: 0s}]"),
+			Entry("rings with every field", "rings: [{name: canary, "+canary+", maxUnavailable: 1, soak: 24h}, {name: rest, nodeSelector: {}, maxUnavailable: 25%, soak: 0s}]"),
 			Entry("ten", ten+"]"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a ring after one that takes all nodes", "rings: [{name: a, "+canary+"}, {name: all, nodeSelector: {}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
+			Entry("a ring after one that selects all nodes", "rings: [{name: a, "+canary+"}, {name: all, nodeSelector: {}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
 			Entry("a ring after one with empty lists", "rings: [{name: all, nodeSelector: {matchLabels: {}, matchExpressions: []}}, {name: b, "+canary+"}]", "only the last ring may have an empty nodeSelector"),
 			Entry("two of one name", "rings: [{name: a, "+canary+"}, {name: a, "+canary+"}]", "Duplicate value"),
 			Entry("an empty name", "rings: [{name: '', "+canary+"}]", "such as canary"),
@@ -206,10 +206,10 @@ var _ = Describe("spec", func() {
 			Entry("the longest uptime", "maxUptime: 87600h"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("an uptime that all nodes reach each day", "maxUptime: 23h59m59s", sentence),
+			Entry("an uptime of less than a day", "maxUptime: 23h59m59s", sentence),
 			Entry("no uptime", "maxUptime: 0s", sentence),
 			Entry("an uptime below zero", "maxUptime: -720h", sentence),
-			Entry("an uptime that no host reaches", "maxUptime: 87601h", sentence),
+			Entry("an uptime of more than ten years", "maxUptime: 87601h", sentence),
 			Entry("text for an uptime", "maxUptime: a month", sentence),
 		)
 	})
@@ -221,7 +221,7 @@ var _ = Describe("spec", func() {
 			Entry("nothing", "urgent: {}"),
 			Entry("requests of nodes", "urgent: {requested: {ignore: [Windows, Blackouts]}}"),
 			Entry("overdue nodes", "deadline: 336h, urgent: {overdue: {ignore: [Windows]}}"),
-			Entry("all of them", `urgent: {all: {`+until+`, reason: CVE-2026-12345, ignore: [Windows, Blackouts, Pause]}}`),
+			Entry("all fields", `urgent: {all: {`+until+`, reason: CVE-2026-12345, ignore: [Windows, Blackouts, Pause]}}`),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no end", `urgent: {all: {reason: CVE, ignore: [Windows]}}`, "spec.urgent.all.until: Required value"),
@@ -229,15 +229,15 @@ var _ = Describe("spec", func() {
 			Entry("small letters in a time", `urgent: {all: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}}`, "until must be a time, such as 2026-12-02T06:00:00Z"),
 			Entry("overdue nodes without a deadline", "urgent: {overdue: {ignore: [Windows]}}", "urgent.overdue needs deadline: without one no node is overdue"),
 			Entry("a pause for requests", "urgent: {requested: {ignore: [Windows, Pause]}}", `supported values: "Windows", "Blackouts"`),
-			Entry("blackouts alone for requests", "urgent: {requested: {ignore: [Blackouts]}}", "ignore must be [Windows] or [Windows, Blackouts]"),
+			Entry("only blackouts for requests", "urgent: {requested: {ignore: [Blackouts]}}", "ignore must be [Windows] or [Windows, Blackouts]"),
 			Entry("requests that ignore nothing", "urgent: {requested: {}}", "spec.urgent.requested.ignore: Required value"),
 			Entry("overdue nodes that ignore nothing", "deadline: 336h, urgent: {overdue: {ignore: []}}", "should have at least 1 items"),
 			Entry("no reason", `urgent: {all: {`+until+`, ignore: [Windows]}}`, "spec.urgent.all.reason: Required value"),
 			Entry("an empty reason", `urgent: {all: {`+until+`, reason: " ", ignore: [Windows]}}`, "reason must not be empty"),
-			Entry("a novel", `urgent: {all: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}}`, "Too long: may not be more than 256 bytes"),
+			Entry("a text that is too long", `urgent: {all: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}}`, "Too long: may not be more than 256 bytes"),
 			Entry("nothing to ignore", `urgent: {all: {`+until+`, reason: CVE, ignore: []}}`, "should have at least 1 items"),
-			Entry("a thing twice", `urgent: {all: {`+until+`, reason: CVE, ignore: [Pause, Pause]}}`, "Duplicate value"),
-			Entry("the limit", `urgent: {all: {`+until+`, reason: CVE, ignore: [Concurrency]}}`, `supported values: "Windows", "Blackouts", "Pause"`),
+			Entry("a value twice", `urgent: {all: {`+until+`, reason: CVE, ignore: [Pause, Pause]}}`, "Duplicate value"),
+			Entry("something that cannot be ignored", `urgent: {all: {`+until+`, reason: CVE, ignore: [Concurrency]}}`, `supported values: "Windows", "Blackouts", "Pause"`),
 		)
 	})
 
@@ -262,18 +262,18 @@ var _ = Describe("spec", func() {
 			Entry("none", maxUnavailable("0")),
 			Entry("one", maxUnavailable("1")),
 			Entry("very many", maxUnavailable("1000")),
-			Entry("no percent", maxUnavailable("0%")),
+			Entry("0%", maxUnavailable("0%")),
 			Entry("a percentage", maxUnavailable("25%")),
 			Entry("all", maxUnavailable("100%")),
 			Entry("topologyKey", "concurrency: {topologyKey: topology.kubernetes.io/zone}"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("less than none", maxUnavailable("-1"), sentence),
+			Entry("less than 0", maxUnavailable("-1"), sentence),
 			Entry("more than a ledger holds", maxUnavailable("1001"), sentence),
 			Entry("a number as text", maxUnavailable(`"1"`), sentence),
 			Entry("more than all", maxUnavailable("101%"), sentence),
 			Entry("a fraction", maxUnavailable("2.5%"), sentence),
-			Entry("less than no percent", maxUnavailable("-5%"), sentence),
+			Entry("less than 0%", maxUnavailable("-5%"), sentence),
 			Entry("text", maxUnavailable("all"), sentence),
 			Entry("nothing", maxUnavailable(`""`), sentence),
 		)
@@ -320,20 +320,20 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("no start", window(`duration: 1h`), "spec.windows[0].start: Required value"),
 			Entry("24:00", window(`start: "24:00", duration: 1h`), startSentence),
-			Entry("a minute too many", window(`start: "10:60", duration: 1h`), startSentence),
+			Entry("a minute that does not exist", window(`start: "10:60", duration: 1h`), startSentence),
 			Entry("seconds", window(`start: "22:00:00", duration: 1h`), startSentence),
 			Entry("one digit", window(`start: "9:00", duration: 1h`), startSentence),
 			Entry("an English time", window(`start: "10 pm", duration: 1h`), startSentence),
 			Entry("no duration", window(`start: "10:00"`), "spec.windows[0].duration: Required value"),
 			Entry("no time at all", window(`start: "10:00", duration: 0s`), durationSentence),
-			Entry("time that runs back", window(`start: "10:00", duration: -1h`), durationSentence),
+			Entry("a negative duration", window(`start: "10:00", duration: -1h`), durationSentence),
 			Entry("more than a week", window(`start: "10:00", duration: 168h1s`), durationSentence),
 			Entry("days", window(`start: "10:00", duration: 1d`), durationSentence),
 			Entry("a bare number", window(`start: "10:00", duration: "60"`), durationSentence),
-			Entry("a duration beyond counting", window(`start: "10:00", duration: 99999999999999999999h`), durationSentence),
+			Entry("a duration that is too long to parse", window(`start: "10:00", duration: 99999999999999999999h`), durationSentence),
 			Entry("an unknown zone", window(`start: "10:00", duration: 1h, timeZone: Mars/Base`), zoneSentence),
 			Entry("a zone in small letters", window(`start: "10:00", duration: 1h, timeZone: europe/berlin`), zoneSentence),
-			Entry("the zone of whatever machine", window(`start: "10:00", duration: 1h, timeZone: Local`), zoneSentence),
+			Entry("the zone Local", window(`start: "10:00", duration: 1h, timeZone: Local`), zoneSentence),
 			Entry("an offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "02:00"`), zoneSentence),
 			Entry("a signed offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "+02:00"`), zoneSentence),
 			Entry("a zone out of a folder", window(`start: "10:00", duration: 1h, timeZone: posix/Europe/Berlin`), zoneSentence),
@@ -359,13 +359,13 @@ var _ = Describe("spec", func() {
 		DescribeTable("accepts", accepts,
 			Entry("one day", blackout(`from: "2026-12-24", to: "2026-12-25"`)),
 			Entry("a turn of the year in a zone", blackout(`from: "2026-12-19", to: "2027-01-04", timeZone: Europe/Berlin, reason: holidays`)),
-			Entry("every year, over its turn", blackout(`from: "12-20", to: "01-06"`)),
-			Entry("a leap day, every year that has one", blackout(`from: "02-29", to: "03-01"`)),
+			Entry("every year, across the turn of the year", blackout(`from: "12-20", to: "01-06"`)),
+			Entry("a leap day, every leap year", blackout(`from: "02-29", to: "03-01"`)),
 			Entry("a leap day", blackout(`from: "2028-02-29", to: "2028-03-01"`)),
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no day", blackout(`from: "2026-12-24", to: "2026-12-24"`), sentence),
-			Entry("days that run back", blackout(`from: "2027-01-04", to: "2026-12-19"`), sentence),
+			Entry("days in reverse order", blackout(`from: "2027-01-04", to: "2026-12-19"`), sentence),
 			Entry("a date that does not exist", blackout(`from: "2026-02-30", to: "2026-12-25"`), noDate),
 			Entry("a day that does not exist in any year", blackout(`from: "02-30", to: "12-25"`), noDate),
 			Entry("a month that does not exist", blackout(`from: "00-10", to: "12-25"`), noDate),
@@ -374,7 +374,7 @@ var _ = Describe("spec", func() {
 			Entry("a whole year", blackout(`from: "12-24", to: "12-24"`), sentence),
 			Entry("a year for one of both", blackout(`from: "12-24", to: "2026-12-25"`), "from and to must both have a year, or neither"),
 			Entry("a name with a capital", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "such as year-end"),
-			Entry("a novel", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
+			Entry("a text that is too long", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), noDate),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
 			Entry("an unknown zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
@@ -418,8 +418,8 @@ var _ = Describe("spec", func() {
 			Entry("another unknown disposal", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
 			Entry("something else for load balancers", drain("loadBalancers: Remove"), `Unsupported value: "Remove": supported values: "Exclude", "Ignore"`),
 			Entry("a lead time of days", drain("leadTime: 25h"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
-			Entry("a lead time that runs back", drain("leadTime: -2m"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
-			Entry("a wait that runs back", drain("volumeDetachTimeout: -5m"), "volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"),
+			Entry("a negative lead time", drain("leadTime: -2m"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
+			Entry("a negative wait", drain("volumeDetachTimeout: -5m"), "volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"),
 			Entry("a rule without pods", rule("action: Skip"), "spec.drain.rules[0].podSelector: Required value"),
 			Entry("a rule for every pod", rule("podSelector: {}, action: Skip"), selectorSentence),
 			Entry("a rule for every pod, by an empty map", rule("podSelector: {matchLabels: {}}"), selectorSentence),
@@ -427,7 +427,7 @@ var _ = Describe("spec", func() {
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("a namespace selector that is not one", rule("podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}"),
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
-			Entry("an eighth expression that is none", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
+			Entry("an eighth expression that is not one", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("nine expressions", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 9)+"]}"),
 				"podSelector.matchExpressions: Too many: 9: must have at most 8 items"),
@@ -449,7 +449,7 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no time for a reboot", "reboot: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
-			Entry("a duration that is none", "reboot: {timeout: soon}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
+			Entry("a text instead of a duration", "reboot: {timeout: soon}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
 			Entry("another value for inhibitors", "reboot: {inhibitors: Wait}", `Unsupported value: "Wait": supported values: "Block", "Ignore"`),
 			Entry("another value for sessions", "reboot: {sessions: Block}", `Unsupported value: "Block": supported values: "Ignore", "Wait"`),
 			Entry("another value for coordinators", "reboot: {coordinators: ignore}", `Unsupported value: "ignore": supported values: "Block", "Ignore"`),
@@ -472,7 +472,7 @@ var _ = Describe("spec", func() {
 			Entry("nobody", "notify: [{events: [Halted]}]", "secretRef: Required value"),
 			Entry("a Secret without a name", `notify: [{secretRef: {name: ""}}]`, "should be at least 1 chars long"),
 			Entry("nothing", "notify: [{secretRef: {name: slack}, events: []}]", "should have at least 1 items"),
-			Entry("something twice", "notify: [{secretRef: {name: slack}, events: [Failed, Failed]}]", "Duplicate value"),
+			Entry("an event twice", "notify: [{secretRef: {name: slack}, events: [Failed, Failed]}]", "Duplicate value"),
 			Entry("another event", "notify: [{secretRef: {name: slack}, events: [Done]}]", `Unsupported value: "Done"`),
 		)
 	})
@@ -490,11 +490,11 @@ var _ = Describe("spec", func() {
 			Entry("hooks of runs", "hooks: {runBefore: [example.com/noout-set], runAfter: [example.com/noout-unset]}"),
 			Entry("one hook before and after a run", "hooks: {runBefore: [example.com/noout], runAfter: [example.com/noout]}"),
 			Entry("the longest key", "hooks: {before: ["+strings.Repeat("d", 253)+"/"+strings.Repeat("k", 63)+"]}"),
-			Entry("a hook key of an ancestor's", "hooks: {before: [container-linux-update.v1.coreos.com/backup]}"),
+			Entry("a hook key of the Flatcar update operator", "hooks: {before: [container-linux-update.v1.coreos.com/backup]}"),
 			Entry("a gate of one object", object("name: rook-ceph")),
 			Entry("a gate of several objects", object("selector: {}")),
 			Entry("gates", `gates: {blockingPods: [{podSelector: {matchLabels: {app: migration}}, namespaceSelector: {}}]}`),
-			Entry("pods that keep others off", "gates: {blockingPods: [{podSelector: {matchLabels: {app: batch}}, taintEffect: NoSchedule}]}"),
+			Entry("pods that keep other pods off the node", "gates: {blockingPods: [{podSelector: {matchLabels: {app: batch}}, taintEffect: NoSchedule}]}"),
 			Entry("a query", gate(`url: "https://prometheus.monitoring:9090", query: "up == 0", failurePolicy: Ignore, secretRef: {name: token}`)),
 			Entry("a server below a path", gate(`url: "http://10.0.0.1:8080/select/0/prometheus/", query: up`)),
 			Entry("a server by its IPv6 address", gate(`url: "http://[fd00::1]:9090", query: up`)),
@@ -507,13 +507,13 @@ var _ = Describe("spec", func() {
 			Entry("a key without a name", "hooks: {after: [example.com/]}", keySentence),
 			Entry("a key whose domain has an empty part", "hooks: {after: [example..com/a]}", keySentence),
 			Entry("a key whose domain is too long", "hooks: {after: ["+strings.Repeat("d", 254)+"/a]}", keySentence),
-			Entry("a key of the operator's own", "hooks: {before: [reboot-operator.io/grant]}",
+			Entry("a key of the operator", "hooks: {before: [reboot-operator.io/grant]}",
 				"keys of reboot-operator.io belong to the operator: use your own domain, such as example.com/backup-done"),
-			Entry("a hook of runs with a key of the operator's own", "hooks: {runAfter: [reboot-operator.io/resume]}",
+			Entry("a hook of runs with a key of the operator", "hooks: {runAfter: [reboot-operator.io/resume]}",
 				"keys of reboot-operator.io belong to the operator"),
 			Entry("a hook of runs twice", "hooks: {runBefore: [example.com/a, example.com/a]}", "Duplicate value"),
-			Entry("a hook of runs that is no key", "hooks: {runBefore: [a/b/c]}", keySentence),
-			Entry("a key of Kubernetes' own", "hooks: {before: [kubernetes.io/description]}", othersSentence),
+			Entry("a hook of runs that is not a key", "hooks: {runBefore: [a/b/c]}", keySentence),
+			Entry("a key of Kubernetes", "hooks: {before: [kubernetes.io/description]}", othersSentence),
 			Entry("a key of a CSI driver's", "hooks: {before: [csi.volume.kubernetes.io/nodeid]}", othersSentence),
 			Entry("a key of a project of Kubernetes'", "hooks: {after: [cluster.x-k8s.io/machine]}", othersSentence),
 			Entry("a key below k8s.io", "hooks: {after: [nfd.node.k8s.io/a]}", othersSentence),
@@ -528,7 +528,7 @@ var _ = Describe("spec", func() {
 			Entry("a gate of a resource", `gates: {objects: [{apiVersion: v1, kind: nodes, name: b, expression: "true"}]}`, "kind must be the kind of an object, such as CephCluster"),
 			Entry("a gate of a group without a version", `gates: {objects: [{apiVersion: ceph.rook.io, kind: CephCluster, name: b, expression: "true"}]}`, "apiVersion must be an API group and a version"),
 			Entry("a gate in a namespace without a name", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: "", name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
-			Entry("a gate in a namespace that cannot be", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
+			Entry("a gate in an invalid namespace", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
 			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: operator must be In or NotIn"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must not be empty: give it matchLabels or matchExpressions"),
@@ -553,7 +553,7 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	// It runs last: the entries above state what is accepted and refused.
+	// This runs last, because the entries above record which fields they accept and refuse.
 	It("has an entry that is accepted and one that is refused for each field", func() {
 		if suite, _ := GinkgoConfiguration(); len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles) > 0 || suite.LabelFilter != "" {
 			Skip("not all entries ran")

@@ -25,7 +25,7 @@ type LabelSelector struct {
 	// +kubebuilder:validation:XValidation:rule="self.size() > 0",message=`matchLabels must not be empty: remove it, or write a label without a value as node-role.kubernetes.io/worker: ""`
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// matchExpressions are conditions on labels, all of which must hold, such as {key: pool, operator: In, values: [blue]}.
+	// matchExpressions are conditions on labels that must all hold, such as {key: pool, operator: In, values: [blue]}.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8

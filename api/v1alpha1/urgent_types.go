@@ -73,7 +73,7 @@ type UrgentNodes struct {
 	Ignore []UrgentIgnore `json:"ignore"`
 }
 
-// UrgentIgnore is what an urgent reboot ignores.
+// UrgentIgnore is a rule that an urgent reboot ignores.
 type UrgentIgnore string
 
 const (

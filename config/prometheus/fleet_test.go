@@ -61,7 +61,7 @@ func TestFleet(t *testing.T) {
 	t.Run("metrics are for those who may read them", m.refusesUnboundAccounts)
 	t.Run("every metric, label and value that is asked for is exported", m.exportsWhatIsAskedFor)
 	t.Run("every expression can be evaluated", m.evaluates)
-	t.Run("no rule fails, and nothing alarms", m.alarmsNobody)
+	t.Run("no rule fails, and no alert fires", m.alarmsNobody)
 	t.Run("the commands of docs/runbooks.md and docs/install.md work", m.runsTheDocumentation)
 }
 
@@ -167,7 +167,7 @@ func (m *monitored) areScraped(t *testing.T) {
 		t.Errorf("%v: got %q, want %q", err, got, want)
 	}
 	if found := m.query(t, `{job="reboot-operator-agent",__name__=~"go_.*|process_.*"}`); len(found) > 0 {
-		t.Errorf("the agents are asked for more than their own: %v", found)
+		t.Errorf("queries about agents return more than the agents: %v", found)
 	}
 }
 

@@ -109,7 +109,7 @@ func (t Template) Next(o Observation) (Step, error) {
 
 // foreign says that the manager does not own the existing DaemonSet, and what to do.
 func foreign(set *appsv1.DaemonSet) string {
-	return fmt.Sprintf("DaemonSet %[1]s/%[2]s was not made by the manager and is left alone: delete it, or hand it over by "+
+	return fmt.Sprintf("DaemonSet %[1]s/%[2]s was not made by the manager and is not changed: delete it, or hand it over with "+
 		"`kubectl label daemonset -n %[1]s %[2]s %[3]s=%[4]s --overwrite`; or run the manager without --manage-agents",
 		set.Namespace, set.Name, managedBy, manager)
 }

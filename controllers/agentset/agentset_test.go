@@ -53,8 +53,8 @@ func TestNext(t *testing.T) {
 	byAnother.Labels[managedBy] = "Helm"
 	terminating := made(poolA)
 	terminating.DeletionTimestamp = &metav1.Time{}
-	const leftAlone = "DaemonSet elsewhere/reboot-operator-agent was not made by the manager and is left alone: delete it, or hand it over " +
-		"by `kubectl label daemonset -n elsewhere reboot-operator-agent app.kubernetes.io/managed-by=reboot-operator-manager --overwrite`; " +
+	const leftAlone = "DaemonSet elsewhere/reboot-operator-agent was not made by the manager and is not changed: delete it, or hand it over " +
+		"with `kubectl label daemonset -n elsewhere reboot-operator-agent app.kubernetes.io/managed-by=reboot-operator-manager --overwrite`; " +
 		"or run the manager without --manage-agents"
 	type want struct {
 		Nodes   *placement // nil if the DaemonSet is not written
@@ -73,31 +73,31 @@ func TestNext(t *testing.T) {
 			Observation{Policies: everything, DaemonSet: made(poolA)}, want{Nodes: &placement{Everywhere: true}},
 		},
 		"the last policy takes it away": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
-		"but not from an attempt that outlives it": {
+		"the last policy leaves the DaemonSet to an attempt that outlives it": {
 			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", annotations(protocol.GrantActive, protocol.PhaseDraining))}},
 			want{Nodes: in(named("n1"))},
 		},
-		"one that is being deleted is awaited": {Observation{Policies: poolA, DaemonSet: terminating}, want{}},
-		"one made by hand is left alone":       {Observation{Policies: poolA, DaemonSet: byHand}, want{Foreign: leftAlone}},
-		"one made by somebody else, too":       {Observation{Policies: poolA, DaemonSet: byAnother}, want{Foreign: leftAlone}},
-		"also by a policy that cannot be read": {
+		"a DaemonSet that is being deleted is waited for":   {Observation{Policies: poolA, DaemonSet: terminating}, want{}},
+		"a DaemonSet made by hand is left alone":            {Observation{Policies: poolA, DaemonSet: byHand}, want{Foreign: leftAlone}},
+		"a DaemonSet made by another program is left alone": {Observation{Policies: poolA, DaemonSet: byAnother}, want{Foreign: leftAlone}},
+		"a DaemonSet made by hand is left alone although a selector cannot be read": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken}, DaemonSet: byHand},
 			want{Foreign: leftAlone, Held: []string{"broken"}},
 		},
-		"and not reported while nobody needs agents": {Observation{DaemonSet: byHand}, want{}},
-		"a selector that cannot be read takes nobody's agent away": {
+		"a DaemonSet made by hand is not reported while no policy needs agents": {Observation{DaemonSet: byHand}, want{}},
+		"a selector that cannot be read removes no agent": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken, policy("b", matching("pool", "b"))}, DaemonSet: made(poolA)},
 			want{Nodes: in(term(matchA), term(matchB)), Held: []string{"broken"}},
 		},
-		"not even where it is the last": {
+		"the last selector removes no agent if it cannot be read": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken}, DaemonSet: made(poolA)},
 			want{Nodes: in(term(matchA)), Held: []string{"broken"}},
 		},
-		"nor where agents ran everywhere": {
+		"a selector that cannot be read removes no agent if agents ran everywhere": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken, poolA[0]}, DaemonSet: made(everything)},
 			want{Nodes: &placement{Everywhere: true}, Held: []string{"broken"}},
 		},
-		"and brings nobody one": {Observation{Policies: []v1alpha1.RebootPolicy{broken}}, want{Held: []string{"broken"}}},
+		"a selector that cannot be read creates no DaemonSet": {Observation{Policies: []v1alpha1.RebootPolicy{broken}}, want{Held: []string{"broken"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step, err := template.Next(tc.given)

@@ -69,7 +69,7 @@ func TestPlacement(t *testing.T) {
 			policies: []v1alpha1.RebootPolicy{policy("a", nil)},
 			want:     placement{Everywhere: true},
 		},
-		"beside one policy that selects everything no other counts": {
+		"one policy that selects everything makes the others irrelevant": {
 			policies: []v1alpha1.RebootPolicy{policy("a", matching("pool", "a")), policy("b", &v1alpha1.LabelSelector{}), policy("c", broken)},
 			nodes:    []corev1.Node{node("n1", "z", annotations(protocol.GrantActive, protocol.PhaseDraining))},
 			want:     placement{Everywhere: true},

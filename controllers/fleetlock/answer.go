@@ -104,7 +104,7 @@ func PreReboot(node *corev1.Node, ledger []v1alpha1.LedgerEntry) Answer {
 	permitted := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootPermitted)
 	switch {
 	case required.Type == "":
-		return wait(v1alpha1.ReasonAgentsMissing, fmt.Sprintf("No agent of reboot-operator reports on Node %s yet.", node.Name))
+		return wait(v1alpha1.ReasonAgentsMissing, fmt.Sprintf("No agent of reboot-operator has reported from Node %s yet.", node.Name))
 	case required.Status == corev1.ConditionFalse:
 		return wait(v1alpha1.Reason(required.Reason), required.Message+" A request alone counts only with --fleetlock-requests.")
 	case required.Status != corev1.ConditionTrue:

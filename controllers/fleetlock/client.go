@@ -71,7 +71,7 @@ func Client(id string, byMachine, byFirmware []corev1.Node) (*corev1.Node, Answe
 	switch len(nodes) {
 	case 0:
 		return nil, refuse(v1alpha1.ReasonUnknownClient, fmt.Sprintf(
-			"No Node has the name %s, or a machine ID that makes this app-specific ID. See identity.node_uuid of Zincati, and status.nodeInfo.machineID of the Node.", id))
+			"No Node has the name %s, or a machine ID from which this app-specific ID is derived. See identity.node_uuid of Zincati, and status.nodeInfo.machineID of the Node.", id))
 	case 1:
 		return &nodes[0], Answer{}
 	}

@@ -45,25 +45,25 @@ func TestParse(t *testing.T) {
 		body string
 		want string
 	}{
-		"Zincati's":                   {`{"client_params":{"id":"583627a932274834a8ebd99f4ed41c0d","group":"default"}}`, ""},
-		"a Node's name":               {`{"client_params":{"id":"n1.example.com","group":"a.b-C9"}}`, ""},
-		"more than the protocol has":  {`{"client_params":{"id":"n1","group":"default","x":1},"y":{}}`, ""},
-		"no JSON":                     {`id=n1`, "the body is not JSON"},
-		"nothing":                     {``, "the body is not JSON"},
-		"two bodies":                  {`{"client_params":{"id":"n1","group":"default"}}{}`, "the body is not JSON"},
-		"no parameters":               {`{}`, "needs client_params"},
-		"no group":                    {`{"client_params":{"id":"n1"}}`, "needs client_params"},
-		"no id":                       {`{"client_params":{"group":"default"}}`, "needs client_params"},
-		"an id of another type":       {`{"client_params":{"id":7,"group":"default"}}`, "the body is not JSON"},
-		"an empty id":                 {`{"client_params":{"id":"","group":"default"}}`, "client_params.id must be"},
-		"an id with a line break":     {`{"client_params":{"id":"n1\nforged","group":"default"}}`, "client_params.id must be"},
-		"an id that is too long":      {`{"client_params":{"id":"` + strings.Repeat("a", 254) + `","group":"default"}}`, "client_params.id must be"},
-		"an empty group":              {`{"client_params":{"id":"n1","group":""}}`, "client_params.group must be"},
-		"a group with spaces":         {`{"client_params":{"id":"n1","group":"a b"}}`, "client_params.group must be"},
-		"a group with an underscore":  {`{"client_params":{"id":"n1","group":"a_b"}}`, "client_params.group must be"},
-		"a body of more than 4 KiB":   {strings.Repeat(" ", MaxBodyBytes) + `{}`, "more than 4096 bytes"},
-		"deeply nested":               {strings.Repeat(`{"a":`, 500), "the body is not JSON"},
-		"an id that is no valid UTF8": {"{\"client_params\":{\"id\":\"\xff\",\"group\":\"default\"}}", "client_params.id must be"},
+		"Zincati's":                     {`{"client_params":{"id":"583627a932274834a8ebd99f4ed41c0d","group":"default"}}`, ""},
+		"a Node's name":                 {`{"client_params":{"id":"n1.example.com","group":"a.b-C9"}}`, ""},
+		"more than the protocol has":    {`{"client_params":{"id":"n1","group":"default","x":1},"y":{}}`, ""},
+		"no JSON":                       {`id=n1`, "the body is not JSON"},
+		"nothing":                       {``, "the body is not JSON"},
+		"two bodies":                    {`{"client_params":{"id":"n1","group":"default"}}{}`, "the body is not JSON"},
+		"no parameters":                 {`{}`, "needs client_params"},
+		"no group":                      {`{"client_params":{"id":"n1"}}`, "needs client_params"},
+		"no id":                         {`{"client_params":{"group":"default"}}`, "needs client_params"},
+		"an id of another type":         {`{"client_params":{"id":7,"group":"default"}}`, "the body is not JSON"},
+		"an empty id":                   {`{"client_params":{"id":"","group":"default"}}`, "client_params.id must be"},
+		"an id with a line break":       {`{"client_params":{"id":"n1\nforged","group":"default"}}`, "client_params.id must be"},
+		"an id that is too long":        {`{"client_params":{"id":"` + strings.Repeat("a", 254) + `","group":"default"}}`, "client_params.id must be"},
+		"an empty group":                {`{"client_params":{"id":"n1","group":""}}`, "client_params.group must be"},
+		"a group with spaces":           {`{"client_params":{"id":"n1","group":"a b"}}`, "client_params.group must be"},
+		"a group with an underscore":    {`{"client_params":{"id":"n1","group":"a_b"}}`, "client_params.group must be"},
+		"a body of more than 4 KiB":     {strings.Repeat(" ", MaxBodyBytes) + `{}`, "more than 4096 bytes"},
+		"deeply nested":                 {strings.Repeat(`{"a":`, 500), "the body is not JSON"},
+		"an id that is not valid UTF-8": {"{\"client_params\":{\"id\":\"\xff\",\"group\":\"default\"}}", "client_params.id must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(tc.body))
@@ -167,7 +167,7 @@ func TestPreReboot_HasReasonAndSentenceOfTheNode(t *testing.T) {
 		want       Error
 		waits      bool
 	}{
-		"no agent": {nil, Error{"agents_missing", "No agent of reboot-operator reports on Node n1 yet."}, true},
+		"no agent": {nil, Error{"agents_missing", "No agent of reboot-operator has reported from Node n1 yet."}, true},
 		"no need": {
 			[]corev1.NodeCondition{condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "UpToDate", "Nothing is staged.")},
 			Error{"up_to_date", "Nothing is staged. A request alone counts only with --fleetlock-requests."},
@@ -189,7 +189,7 @@ func TestPreReboot_HasReasonAndSentenceOfTheNode(t *testing.T) {
 			Error{"backing_off", "the drain failed"},
 			false,
 		},
-		"what anybody may write": {
+		"a condition that anybody may write": {
 			[]corev1.NodeCondition{required, condition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, "no reason\n", long)},
 			Error{"unknown", long[:1021] + "…"},
 			true,

@@ -139,14 +139,14 @@ func TestOf(t *testing.T) {
 			policy: policy(), nodes: []*record.Node{needy("a", notReady), needy("b"), needy("c")},
 			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
-		"what pods keep stays; where nobody has looked yet, none is supposed to": {
+		"nodes kept by pods stay; nodes that were not looked at are assumed free": {
 			policy: waitsForPods, nodes: []*record.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
 		},
-		"what waits for a person stays, and the others go on": {
+		"nodes that wait for a person stay, and the others go": {
 			policy: policy(), nodes: []*record.Node{needy("a", paused), needy("b", inhibited), needy("c")},
 			goes: []string{"c 0–6"}, stays: []string{"a NodePaused", "b Inhibited"},
 		},
-		"nobody goes where all wait for a person": {
+		"no node goes if all wait for a person": {
 			policy: policy(), nodes: []*record.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
 			stays: []string{"a NodePaused", "b Inhibited", "c Inhibited"}, unknown: "Inhibited: backup",
 		},
@@ -172,7 +172,7 @@ func TestOf(t *testing.T) {
 			policy: policy(weeknights, allowsUrgent),
 			nodes:  []*record.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
 		},
-		"urgent requests go one after the other where no window opens, and all others stay": {
+		"urgent requests go one after the other without a window, and all others stay": {
 			policy: policy(allowsUrgent, spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Blackouts = []v1alpha1.Blackout{{Name: "frozen", From: "2026-11-01", To: "2028-11-01"}}
 			})),
@@ -184,22 +184,22 @@ func TestOf(t *testing.T) {
 			})),
 			nodes: []*record.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
 		},
-		"hooks of a run are taken for answered": {
+		"hooks of a run are assumed to approve": {
 			policy: policy(runHooked), nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
 		},
-		"hooks that have not answered yet, too": {
+		"hooks that have not answered yet are assumed to approve": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, ""), func(p *v1alpha1.RebootPolicy) {
 				p.Status.Run.Hooks.At = metav1.NewTime(p.Status.Run.Hooks.At.Add(8 * time.Minute))
 			}),
 			nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
 		},
-		"hooks that nobody has answered for ten minutes keep everybody": {
+		"hooks without an answer for ten minutes keep all nodes": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*record.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
 				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
-		"hooks after the last run that were silent for too long keep everybody": {
+		"hooks after the last run without an answer for too long keep all nodes": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*record.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
 				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
@@ -219,11 +219,11 @@ func TestOf(t *testing.T) {
 			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("b", canary, content, granted("workers", 1, protocol.GrantFinished, 10*minute))},
 			goes: []string{"a 20–26"},
 		},
-		"what waits for a person keeps later rings waiting": {
+		"a node that waits for a person keeps later rings waiting": {
 			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("b", later), needy("c", canary, inhibited), needy("d", canary, inhibited)},
 			stays: []string{"a RingWaits", "b RingWaits", "c Inhibited", "d Inhibited"}, unknown: "RingWaits: waiting for ring canary: c is not done (Inhibited); paused nodes do not count",
 		},
-		"unless a person has paused it": {
+		"a paused node does not keep later rings waiting": {
 			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("c", canary, inhibited, paused)}, goes: []string{"a 0–6"}, stays: []string{"c NodePaused"},
 		},
 		"a node past its deadline goes first, wherever it is": {
@@ -234,10 +234,10 @@ func TestOf(t *testing.T) {
 			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows)), nodes: []*record.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
 			goes: []string{"c 0–6", "b 10–16", "a 60–66"},
 		},
-		"but none does where that only reports": {
+		"a deadline that only reports opens no window": {
 			policy: policy(weeknights, deadline(2*time.Hour)), nodes: []*record.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
 		},
-		"nor in a pause": {
+		"a deadline opens no window during a pause": {
 			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows), spec(func(s *v1alpha1.RebootPolicySpec) { s.Pause = &v1alpha1.Pause{} })),
 			nodes:  []*record.Node{needy("a", since(3*time.Hour))}, stays: []string{"a Paused"}, unknown: "Paused: policy workers is paused",
 		},
@@ -248,15 +248,15 @@ func TestOf(t *testing.T) {
 			nodes: []*record.Node{needy("a")}, stays: []string{"a Halted"},
 			unknown: `Halted: policy workers halted after failures; to resume: kubectl annotate rebootpolicy workers reboot-operator.io/resume="why"`,
 		},
-		"the limit is none": {
+		"the limit is 0": {
 			policy: policy(atMost("0")), nodes: []*record.Node{needy("a")}, stays: []string{"a BudgetExhausted"},
 			unknown: "BudgetExhausted: maxUnavailable is 0: no node may be rebooted",
 		},
-		"the spec cannot be acted on": {
+		"the spec is invalid": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Windows = []v1alpha1.Window{{Name: "w", Start: "25:00"}} })), nodes: []*record.Node{needy("a")},
 			stays: []string{"a Invalid"}, unknown: `Invalid: policy workers: window "w": start "25:00" must be a time of day as HH:MM, from 00:00 to 23:59`,
 		},
-		"one that backs off comes when its time has come": {
+		"a node that backs off goes when its time has come": {
 			policy: policy(), nodes: []*record.Node{needy("a", progressed(3, protocol.PhaseAborted, minute, 2)), needy("b")},
 			goes: []string{"b 0–6", "a 9–15"},
 		},
@@ -292,7 +292,7 @@ func TestOf(t *testing.T) {
 			policy: policy(holds("a", 7, minute)), nodes: []*record.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
 			goes: []string{"a -1–6", "b 6–12"},
 		},
-		"in the ledger alone": {policy: policy(holds("a", 7, 0)), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"}},
+		"only in the ledger": {policy: policy(holds("a", 7, 0)), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"}},
 		"lost by the ledger": {
 			policy: policy(), nodes: []*record.Node{needy("a", granted("workers", 7, active, minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes: []string{"a -1–5", "b 5–11"},
@@ -367,7 +367,7 @@ func TestOf(t *testing.T) {
 			},
 			goes: []string{"a -2–4", "b 4–10"},
 		},
-		"reboots of a policy whose limit it shares take nothing of its own limit": {
+		"reboots of a policy whose limit it shares do not count against its own limit": {
 			policy: policy(sharing, atMost("2")), rivals: []v1alpha1.RebootPolicy{*limiting(atMost("5"), holds("c", 7, 2*minute), holds("d", 8, 2*minute), holds("e", 9, 2*minute))},
 			nodes: []*record.Node{
 				needy("a"), needy("b"),
@@ -387,11 +387,11 @@ func TestOf(t *testing.T) {
 			nodes: []*record.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)), needy("b")},
 			goes:  []string{"a -2–4", "b 4–10"},
 		},
-		"the policy whose limit it shares is not there": {
+		"the policy whose limit it shares does not exist": {
 			policy: policy(sharing), nodes: []*record.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},
 			unknown: "SharedPolicyNotFound: policy workers shares the limit of policy limiting, which does not exist: create it, or correct spec.concurrency.shared",
 		},
-		"another policy reboots one of the control plane": {
+		"another policy reboots a control-plane node": {
 			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},
 			nodes: []*record.Node{
 				needy("a", controlPlane, granted("all", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, 2*minute, 0)),
@@ -646,13 +646,13 @@ func TestExpect(t *testing.T) {
 		// want is before, drain, reboot and settle in seconds, and the number of measured reboots.
 		want [5]int
 	}{
-		"nothing is known yet":                    {nil, [5]int{0, 120, 180, 60, 0}},
-		"one was measured":                        {[]v1alpha1.PastReboot{took(4, 30, 50, 70)}, [5]int{4, 30, 50, 70, 1}},
-		"the median, each phase by itself":        {[]v1alpha1.PastReboot{took(1, 30, 500, 70), took(2, 40, 50, 80), took(900, 20, 60, 90)}, [5]int{2, 30, 60, 80, 3}},
-		"the lower one of two in the middle":      {[]v1alpha1.PastReboot{took(2, 40, 50, 90), took(1, 30, 60, 70)}, [5]int{1, 30, 50, 70, 2}},
-		"what failed or was not measured is none": {[]v1alpha1.PastReboot{aborted, unmeasured, took(0, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
-		"settle is at least that of the spec":     {[]v1alpha1.PastReboot{took(0, 30, 50, 5)}, [5]int{0, 30, 50, 60, 1}},
-		"clocks that disagree make nothing less":  {[]v1alpha1.PastReboot{took(-9, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
+		"nothing is known yet":                          {nil, [5]int{0, 120, 180, 60, 0}},
+		"one was measured":                              {[]v1alpha1.PastReboot{took(4, 30, 50, 70)}, [5]int{4, 30, 50, 70, 1}},
+		"the median, each phase by itself":              {[]v1alpha1.PastReboot{took(1, 30, 500, 70), took(2, 40, 50, 80), took(900, 20, 60, 90)}, [5]int{2, 30, 60, 80, 3}},
+		"the lower one of two in the middle":            {[]v1alpha1.PastReboot{took(2, 40, 50, 90), took(1, 30, 60, 70)}, [5]int{1, 30, 50, 70, 2}},
+		"failed and unmeasured reboots do not count":    {[]v1alpha1.PastReboot{aborted, unmeasured, took(0, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
+		"settle is at least that of the spec":           {[]v1alpha1.PastReboot{took(0, 30, 50, 5)}, [5]int{0, 30, 50, 60, 1}},
+		"clocks that disagree make no duration shorter": {[]v1alpha1.PastReboot{took(-9, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
 	}
 	leads := policy(func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}

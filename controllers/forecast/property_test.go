@@ -112,7 +112,7 @@ func TestOf_KeepsThePolicy(t *testing.T) {
 			}
 			reported[r.Node] = true
 			if r.EndsAt.Before(r.SettlesAt) || r.SettlesAt.Before(r.RebootsAt) || r.RebootsAt.Before(r.DrainsAt) || r.EndsAt.Before(f.At) {
-				t.Fatalf("its phases are no order: %+v", r)
+				t.Fatalf("its phases are out of order: %+v", r)
 			}
 			if r.InProgress {
 				continue

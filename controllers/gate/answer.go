@@ -61,14 +61,14 @@ func answerOf(result model.Value) Answer {
 		switch {
 		case v.Value == 0:
 		case math.IsNaN(float64(v.Value)):
-			return unreachable("the query gives NaN, which is neither yes nor no: ask for a vector, without scalar()")
+			return unreachable("the query returns NaN, which is neither yes nor no: query a vector, without scalar()")
 		default:
 			series = map[string]string{"the query": v.Value.String()}
 		}
 	case nil:
 		return unreachable(unreadable)
 	default:
-		return unreachable(fmt.Sprintf("the query gives a %s, which is neither yes nor no: ask for a vector", result.Type()))
+		return unreachable(fmt.Sprintf("the query returns a %s, which is neither yes nor no: query a vector", result.Type()))
 	}
 	return blockedBy(series)
 }
@@ -127,14 +127,14 @@ func why(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
 		return fmt.Sprintf("no answer within %s", timeout)
 	case strings.Contains(err.Error(), `unexpected value type "string"`): // the library does not support strings
-		return "the query gives a string, which is neither yes nor no: ask for a vector"
+		return "the query returns a string, which is neither yes nor no: query a vector"
 	case errors.As(err, &api):
 		return refusal(api)
 	}
 	return broken(err)
 }
 
-const unreadable = "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?"
+const unreadable = "the response cannot be read: check that url is the API of a Prometheus server, and whether it needs http or https"
 
 // notOfTheAPI are the library's messages for a 400 or 422 that is not in the API's format. The API
 // itself gives both a reason.

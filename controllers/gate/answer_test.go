@@ -58,9 +58,9 @@ func TestAnswerOf(t *testing.T) {
 		"the number 0":           {&model.Scalar{}, quiet},
 		"another number":         {&model.Scalar{Value: 1}, Answer{State: firing, Message: "the query = 1"}},
 		"no number": {&model.Scalar{Value: model.SampleValue(math.NaN())}, Answer{
-			State: mute, Message: "the query gives NaN, which is neither yes nor no: ask for a vector, without scalar()",
+			State: mute, Message: "the query returns NaN, which is neither yes nor no: query a vector, without scalar()",
 		}},
-		"a string":  {&model.String{Value: "x"}, Answer{State: mute, Message: "the query gives a string, which is neither yes nor no: ask for a vector"}},
+		"a string":  {&model.String{Value: "x"}, Answer{State: mute, Message: "the query returns a string, which is neither yes nor no: query a vector"}},
 		"no result": {nil, Answer{State: mute, Message: unreadable}},
 		"a label that is too long": {model.Vector{sample(1, "a", strings.Repeat("ä", 1000))}, Answer{
 			State: firing, Message: `{a="` + strings.Repeat("ä", 446) + "… = 1",

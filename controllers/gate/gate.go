@@ -150,7 +150,7 @@ func (e *Evaluator) ask(ctx context.Context, q question, k *cachedAnswer) {
 	defer cancel()
 	answer := q.ask(bounded)
 	if answer.State == v1alpha1.GateUnreachable {
-		ctrl.LoggerFrom(ctx).Info("Could not ask a gate", "gate", q.name, "reason", answer.Message)
+		ctrl.LoggerFrom(ctx).Info("Cannot query a gate", "gate", q.name, "reason", answer.Message)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

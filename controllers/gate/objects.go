@@ -80,7 +80,7 @@ func (o *Objects) ask(ctx context.Context, gate v1alpha1.ObjectGate, e *expressi
 			return Answer{}, failure(gate, resource, err)
 		}
 		if count += len(read); count > mostObjects {
-			return Answer{}, fmt.Errorf("more than %d of %s are selected: narrow the selector", mostObjects, title(gate))
+			return Answer{}, fmt.Errorf("the selector matches more than %d of %s: narrow it", mostObjects, title(gate))
 		}
 		for i := range read {
 			switch ready, err := e.eval(ctx, read[i].Object); {
@@ -101,7 +101,7 @@ func (o *Objects) ask(ctx context.Context, gate v1alpha1.ObjectGate, e *expressi
 func judged(gate v1alpha1.ObjectGate, count int, notReady []string) Answer {
 	switch {
 	case count == 0:
-		return unreachable(fmt.Sprintf("no object is selected by %s: a gate needs at least one", title(gate)))
+		return unreachable(fmt.Sprintf("no object matches %s, but a gate needs at least one", title(gate)))
 	case len(notReady) == 0:
 		return Answer{State: v1alpha1.GateClear}
 	}
@@ -148,15 +148,15 @@ func (o *Objects) resource(ctx context.Context, gate v1alpha1.ObjectGate) (*meta
 			}
 		}
 	}
-	return nil, fmt.Errorf("the API server has no kind %s of %s", gate.Kind, gate.APIVersion)
+	return nil, fmt.Errorf("the API server does not know kind %s of %s", gate.Kind, gate.APIVersion)
 }
 
 func scope(gate v1alpha1.ObjectGate, r *metav1.APIResource) error {
 	switch {
 	case gate.Namespace != "" && !r.Namespaced:
-		return fmt.Errorf("%s of %s has no namespaces: remove namespace", gate.Kind, gate.APIVersion)
+		return fmt.Errorf("%s of %s is not namespaced: remove namespace", gate.Kind, gate.APIVersion)
 	case gate.Namespace == "" && gate.Name != "" && r.Namespaced:
-		return fmt.Errorf("%s of %s is in a namespace: give it", gate.Kind, gate.APIVersion)
+		return fmt.Errorf("%s of %s is namespaced: set namespace", gate.Kind, gate.APIVersion)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func compile(source string) (*expression, error) {
 		return nil, fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, text)
 	}
 	if kind := ast.OutputType(); !kind.IsExactType(cel.BoolType) && !kind.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("it gives a value of type %s, and must give true or false", kind)
+		return nil, fmt.Errorf("its value has type %s, and must be true or false", kind)
 	}
 	program, err := env.Program(ast)
 	if err != nil {
@@ -271,7 +271,7 @@ func (e *expression) eval(ctx context.Context, object map[string]any) (bool, err
 	}
 	result, ok := value.(types.Bool)
 	if !ok {
-		return false, fmt.Errorf("the expression gives a value of type %s, and must give true or false", value.Type().TypeName())
+		return false, fmt.Errorf("the value of the expression has type %s, and must be true or false", value.Type().TypeName())
 	}
 	return bool(result), nil
 }

@@ -87,21 +87,21 @@ func TestObjects(t *testing.T) {
 		"each of several pages counts": {all, notReady, "Volume longhorn/b: the expression is false"},
 		"all are true":                 {edited(all, func(g *v1alpha1.ObjectGate) { g.Expression = "object.status.replicas == 3" }), isClear, ""},
 		"none is selected": {
-			edited(all, func(g *v1alpha1.ObjectGate) { g.Kind, g.Namespace = "Pool", "" }), mute, "no object is selected by Pool *: a gate needs at least one",
+			edited(all, func(g *v1alpha1.ObjectGate) { g.Kind, g.Namespace = "Pool", "" }), mute, "no object matches Pool *, but a gate needs at least one",
 		},
 		"a missing object": {gate("gone", healthy), mute, "Volume longhorn/gone does not exist"},
-		"a missing kind":   {edited(all, func(g *v1alpha1.ObjectGate) { g.Kind = "Engine" }), mute, "the API server has no kind Engine of longhorn.io/v1beta2"},
-		"a missing group":  {edited(all, func(g *v1alpha1.ObjectGate) { g.APIVersion = "ceph.rook.io/v1" }), mute, "the API server has no kind Volume of ceph.rook.io/v1"},
+		"a missing kind":   {edited(all, func(g *v1alpha1.ObjectGate) { g.Kind = "Engine" }), mute, "the API server does not know kind Engine of longhorn.io/v1beta2"},
+		"a missing group":  {edited(all, func(g *v1alpha1.ObjectGate) { g.APIVersion = "ceph.rook.io/v1" }), mute, "the API server does not know kind Volume of ceph.rook.io/v1"},
 		"a forbidden object": {
 			gate("forbidden", healthy), mute, "reading Volume longhorn/forbidden is forbidden: give a ClusterRole with verb get, resource volumes and API group longhorn.io " +
 				"the label rbac.reboot-operator.io/aggregate-to-manager=true",
 		},
 		"a slow server":             {gate("slow", healthy), mute, "reading Volume longhorn/slow: no answer within 10s"},
 		"an object that is too big": {gate("long", healthy), mute, "the answer is longer than 4 MiB: select smaller objects"},
-		"no namespace":              {edited(gate("a", healthy), func(g *v1alpha1.ObjectGate) { g.Namespace = "" }), mute, "Volume of longhorn.io/v1beta2 is in a namespace: give it"},
-		"a namespace too many":      {edited(gate("a", healthy), func(g *v1alpha1.ObjectGate) { g.Kind = "Pool" }), mute, "Pool of longhorn.io/v1beta2 has no namespaces: remove namespace"},
+		"no namespace":              {edited(gate("a", healthy), func(g *v1alpha1.ObjectGate) { g.Namespace = "" }), mute, "Volume of longhorn.io/v1beta2 is namespaced: set namespace"},
+		"a namespace too many":      {edited(gate("a", healthy), func(g *v1alpha1.ObjectGate) { g.Kind = "Pool" }), mute, "Pool of longhorn.io/v1beta2 is not namespaced: remove namespace"},
 		"a field that is missing":   {gate("a", "object.status.state == 'attached'"), mute, "Volume longhorn/a: the expression fails: no such key: state"},
-		"no yes or no":              {gate("a", "object.status.robustness"), mute, "Volume longhorn/a: the expression gives a value of type string, and must give true or false"},
+		"neither true nor false":    {gate("a", "object.status.robustness"), mute, "Volume longhorn/a: the value of the expression has type string, and must be true or false"},
 		"no expression":             {gate("a", "objekt.status"), mute, "the expression does not compile: line 1, column 1: undeclared reference to 'objekt'"},
 		"an expression that never ends": {
 			gate("a", "['a','b','c','d','e','f','g','h','i','j'].all(a, "+strings.Repeat("[1,2,3,4,5,6,7,8,9,10].all(x, ", 6)+"object.status.replicas == 3"+strings.Repeat(")", 7)), mute,
@@ -145,7 +145,7 @@ func TestObjects_TooMany(t *testing.T) {
 	g := v1alpha1.ObjectGate{APIVersion: "longhorn.io/v1beta2", Kind: "Volume", Namespace: "longhorn", Selector: &v1alpha1.LabelSelector{}, Expression: "true"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if a := objects.Ask(ctx, g); a.State != mute || a.Message != "more than 1000 of Volume longhorn/* are selected: narrow the selector" {
+	if a := objects.Ask(ctx, g); a.State != mute || a.Message != "the selector matches more than 1000 of Volume longhorn/*: narrow it" {
 		t.Errorf("got %s %q", a.State, a.Message)
 	}
 }
@@ -185,8 +185,8 @@ func TestEvaluator_Invalid(t *testing.T) {
 		{spec("object.spec.ready", "has(object.status) && object.status.ready"), ""},
 		{spec("true", "object.status ="), "spec.gates.objects[1].expression does not compile: line 1, column 15: Syntax error: "},
 		{spec("true &&\n  objekt.ready"), "spec.gates.objects[0].expression does not compile: line 2, column 3: undeclared reference to 'objekt'"},
-		{spec("object.metadata.name + 'x'"), "spec.gates.objects[0].expression does not compile: it gives a value of type "},
-		{spec("size(object.items)"), "spec.gates.objects[0].expression does not compile: it gives a value of type int, and must give true or false"},
+		{spec("object.metadata.name + 'x'"), "spec.gates.objects[0].expression does not compile: its value has type "},
+		{spec("size(object.items)"), "spec.gates.objects[0].expression does not compile: its value has type int, and must be true or false"},
 	} {
 		for range 2 { // the second result comes from the cache
 			if got := e.Invalid(tc.spec); !strings.HasPrefix(got, tc.want) || got == "" != (tc.want == "") {

@@ -229,22 +229,22 @@ func credentialsOf(secret *corev1.Secret) (credentials, error) {
 	case has(keyToken) && has(keyUsername):
 		return wrong("has both token and username: keep one")
 	case has(keyUsername) != has(keyPassword):
-		return wrong("has one of the keys username and password: both belong together")
+		return wrong("has only one of the keys username and password: add the other one")
 	case has(keyCert) != has(keyKey):
-		return wrong("has one of the keys tls.crt and tls.key: both belong together")
+		return wrong("has only one of the keys tls.crt and tls.key: add the other one")
 	}
 	c.token, c.basic = trimmed(secret.Data[keyToken]), has(keyUsername)
 	c.username, c.password = trimmed(secret.Data[keyUsername]), trimmed(secret.Data[keyPassword])
 	if has(keyCA) {
 		c.tls.RootCAs = x509.NewCertPool()
 		if !c.tls.RootCAs.AppendCertsFromPEM(secret.Data[keyCA]) {
-			return wrong("has no certificate in PEM in key %s", keyCA)
+			return wrong("has no PEM certificate in key %s", keyCA)
 		}
 	}
 	if has(keyCert) {
 		pair, err := tls.X509KeyPair(secret.Data[keyCert], secret.Data[keyKey])
 		if err != nil {
-			return wrong("has no pair of certificate and key in PEM in keys %s and %s", keyCert, keyKey)
+			return wrong("has no matching PEM certificate and key in keys %s and %s", keyCert, keyKey)
 		}
 		c.tls.Certificates = []tls.Certificate{pair}
 	}

@@ -75,9 +75,9 @@ func testPassword(a *asker) {
 	a.expect(address, none, "basic", mute, refused)
 	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator", "password", password)
 	a.expect(address, none, "basic", isClear, "")
-	a.expect(strings.Replace(address, "https", "http", 1), none, "basic", mute, "the answer cannot be read: is this the API of a Prometheus server, and by the right one of http and https?")
+	a.expect(strings.Replace(address, "https", "http", 1), none, "basic", mute, "the response cannot be read: check that url is the API of a Prometheus server, and whether it needs http or https")
 	a.keep("basic", "ca.crt", string(ca.pem), "username", "reboot-operator")
-	a.expect(address, none, "basic", mute, "Secret basic has one of the keys username and password: both belong together")
+	a.expect(address, none, "basic", mute, "Secret basic has only one of the keys username and password: add the other one")
 }
 
 // testClientCertificate covers a server that requires a client certificate.
@@ -161,13 +161,13 @@ func testFailures(a *asker) {
 	a.expect(endless.URL, none, "", mute, "the answer is longer than 4 MiB: let the query aggregate")
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
 	t.Cleanup(page.Close)
-	a.expect(page.URL, none, "", mute, "the answer cannot be read: ")
+	a.expect(page.URL, none, "", mute, "the response cannot be read: ")
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "no route", http.StatusUnprocessableEntity)
 	}))
 	t.Cleanup(proxy.Close)
-	a.expect(proxy.URL, none, "", mute, "the answer cannot be read: ")
+	a.expect(proxy.URL, none, "", mute, "the response cannot be read: ")
 	odd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"success","data":null}`) }))
 	t.Cleanup(odd.Close)
-	a.expect(odd.URL, none, "", mute, "the answer cannot be read: ")
+	a.expect(odd.URL, none, "", mute, "the response cannot be read: ")
 }

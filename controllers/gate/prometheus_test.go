@@ -162,7 +162,7 @@ func testQueries(a *asker) {
 	a.expect(address, "scalar(test_errors) > bool 2", "", firing, "the query = 1")
 	a.expect(address, "scalar(test_errors) > bool 4", "", isClear, "")
 	a.expect(address, "scalar(nothing)", "", mute, "NaN")
-	a.expect(address, `"text"`, "", mute, "the query gives a string")
+	a.expect(address, `"text"`, "", mute, "the query returns a string")
 	a.expect(address, "test_errors >", "", mute, "the query is refused: ")
 	a.expect(address, "rate(nothing)", "", mute, "the query is refused: ")
 	a.expect(address+"/nowhere", "up", "", mute, "the server refuses: client error: 404")
@@ -200,18 +200,18 @@ func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 		want             v1alpha1.GateState
 		message          string
 	}{
-		"nothing blocks":                  {`[]`, `"warnings": []`, v1alpha1.GateClear, ""},
-		"nothing blocks in what is there": {`[]`, warning, v1alpha1.GateUnreachable, "the answer may be incomplete: no StoreAPIs matched"},
+		"nothing blocks":                     {`[]`, `"warnings": []`, v1alpha1.GateClear, ""},
+		"nothing blocks in a partial result": {`[]`, warning, v1alpha1.GateUnreachable, "the answer may be incomplete: no StoreAPIs matched"},
 		"several are down, reported in one order": {
 			`[]`, `"warnings": ["store b is down", "PromQL warning: a", "store a is down"]`, v1alpha1.GateUnreachable, "the answer may be incomplete: store a is down",
 		},
 		"warnings about the query itself": {
 			`[]`, `"warnings": ["PromQL info: metric might not be a counter, name does not end in _total", "PromQL warning: mixed"]`, v1alpha1.GateClear, "",
 		},
-		"VictoriaMetrics has all":             {`[]`, `"isPartial": false`, v1alpha1.GateClear, ""},
-		"VictoriaMetrics misses a part of it": {`[]`, `"isPartial": true`, v1alpha1.GateUnreachable, "the answer may be incomplete: isPartial is true"},
-		"something blocks in the part it has": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, `"isPartial": true`, v1alpha1.GateFiring, `{job="api"} = 2`},
-		"something blocks in what is there":   {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
+		"VictoriaMetrics has all":              {`[]`, `"isPartial": false`, v1alpha1.GateClear, ""},
+		"VictoriaMetrics misses a part of it":  {`[]`, `"isPartial": true`, v1alpha1.GateUnreachable, "the answer may be incomplete: isPartial is true"},
+		"something blocks in the part it has":  {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, `"isPartial": true`, v1alpha1.GateFiring, `{job="api"} = 2`},
+		"something blocks in a partial result": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -261,13 +261,13 @@ func TestCredentialsOf(t *testing.T) {
 		"other keys":                        {secret: secret("Token", "hunter2"), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
 		"an empty token":                    {secret: secret("token", ""), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
 		"two ways":                          {secret: secret("token", "hunter2", "username", "me", "password", "hunter2"), wrong: "Secret prom has both token and username: keep one"},
-		"a name alone":                      {secret: secret("username", "hunter2"), wrong: "Secret prom has one of the keys username and password: both belong together"},
-		"a password alone":                  {secret: secret("password", "hunter2"), wrong: "Secret prom has one of the keys username and password: both belong together"},
-		"a certificate alone":               {secret: secret("tls.crt", cert), wrong: "Secret prom has one of the keys tls.crt and tls.key: both belong together"},
-		"a key of another certificate":      {secret: secret("tls.crt", cert, "tls.key", string(other)), wrong: "Secret prom has no pair of certificate and key in PEM in keys tls.crt and tls.key"},
-		"a certificate that is none":        {secret: secret("tls.crt", "hunter2", "tls.key", "hunter2"), wrong: "Secret prom has no pair of certificate and key in PEM in keys tls.crt and tls.key"},
-		"an authority that is none":         {secret: secret("ca.crt", "hunter2"), wrong: "Secret prom has no certificate in PEM in key ca.crt"},
-		"an authority that is a key, twice": {secret: secret("ca.crt", priv+priv), wrong: "Secret prom has no certificate in PEM in key ca.crt"},
+		"a name alone":                      {secret: secret("username", "hunter2"), wrong: "Secret prom has only one of the keys username and password: add the other one"},
+		"a password alone":                  {secret: secret("password", "hunter2"), wrong: "Secret prom has only one of the keys username and password: add the other one"},
+		"a certificate alone":               {secret: secret("tls.crt", cert), wrong: "Secret prom has only one of the keys tls.crt and tls.key: add the other one"},
+		"a key of another certificate":      {secret: secret("tls.crt", cert, "tls.key", string(other)), wrong: "Secret prom has no matching PEM certificate and key in keys tls.crt and tls.key"},
+		"an invalid certificate":            {secret: secret("tls.crt", "hunter2", "tls.key", "hunter2"), wrong: "Secret prom has no matching PEM certificate and key in keys tls.crt and tls.key"},
+		"an invalid authority":              {secret: secret("ca.crt", "hunter2"), wrong: "Secret prom has no PEM certificate in key ca.crt"},
+		"an authority that is a key, twice": {secret: secret("ca.crt", priv+priv), wrong: "Secret prom has no PEM certificate in key ca.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := credentialsOf(tc.secret)

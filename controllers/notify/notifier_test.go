@@ -257,12 +257,12 @@ func TestNotifier_Errors(t *testing.T) {
 		secrets  secrets
 		sentence string
 	}{
-		"no Secret":                 {nil, "Secret x is missing in namespace reboot-operator-system"},
-		"no address":                {secrets{"x": "\n"}, "Secret x has no address in key url"},
-		"a service that nobody has": {secrets{"x": "pigeon://s3cr3t@loft"}, "the address cannot be used"},
-		"no address at all":         {secrets{"x": "s3cr3t"}, "the address cannot be used"},
-		"a port nobody listens on":  {secrets{"x": "generic://127.0.0.1:1/s3cr3t?disabletls=yes"}, "service 1: "},
-		"a token that is none":      {secrets{"x": "slack://hook:s3cr3t@webhook"}, "service 1: "},
+		"no Secret":                {nil, "Secret x is missing in namespace reboot-operator-system"},
+		"no address":               {secrets{"x": "\n"}, "Secret x has no address in key url"},
+		"an unknown service":       {secrets{"x": "pigeon://s3cr3t@loft"}, "the address cannot be used"},
+		"no address at all":        {secrets{"x": "s3cr3t"}, "the address cannot be used"},
+		"a port nobody listens on": {secrets{"x": "generic://127.0.0.1:1/s3cr3t?disabletls=yes"}, "service 1: "},
+		"an invalid token":         {secrets{"x": "slack://hook:s3cr3t@webhook"}, "service 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tc.secrets)
@@ -287,6 +287,6 @@ func TestWorker_Bounded(t *testing.T) {
 		w.gather(delivery{Message: Message{Event: v1alpha1.NotifyFailed, Policy: "workers", Node: "n2"}})
 	}
 	if len(w.ahead) > waiting {
-		t.Errorf("%d messages wait beside the queue, at most %d may", len(w.ahead), waiting)
+		t.Errorf("%d messages wait outside the queue, at most %d may", len(w.ahead), waiting)
 	}
 }

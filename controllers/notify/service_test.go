@@ -62,11 +62,11 @@ func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 		"a password that is not escaped":        {"smtp://ops:Pa%ss!9@mail.example.com:587/", errAddress.Error()},
 		"a user whose name begins the password": {"generic://bot:bot12345@host/%zz", errAddress.Error()},
 		"a password of signs alone":             {"smtp://ops:!%$@mail.example.com/", errAddress.Error()},
-		"a scheme that nobody has":              {"Pa-ss9://ops@host", errScheme.Error()},
+		"an unknown scheme":                     {"Pa-ss9://ops@host", errScheme.Error()},
 		"a token alone":                         {"Pa-ss-9", errScheme.Error()},
 		"a custom address of a service without": {"slack+https://Pa!ss:9@host/", errAddress.Error()},
 		"a service with parts that are missing": {"slack://P!ss-9", fmt.Sprintf(accepted, "slack")},
-		"an option that nobody has":             {"smtp://ops:P!ss9@mail.example.com/?P!ss9=P!ss9", fmt.Sprintf(accepted, "smtp")},
+		"an unknown option":                     {"smtp://ops:P!ss9@mail.example.com/?P!ss9=P!ss9", fmt.Sprintf(accepted, "smtp")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := newService(tc.address).send(t.Context(), "title", "text"); err == nil || err.Error() != tc.want {
@@ -91,9 +91,9 @@ func TestSend_LeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// TestSend_BoundsWhatHangs shows that a service that never answers gets only a limited number of
+// TestSend_BoundsServicesThatHang shows that a service that never answers gets only a limited number of
 // messages at once, and more once it answers.
-func TestSend_BoundsWhatHangs(t *testing.T) {
+func TestSend_BoundsServicesThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		late, asked := make(chan struct{}), atomic.Int32{}
 		wire(func(*http.Request) error { asked.Add(1); <-late; return nil }).use(t)

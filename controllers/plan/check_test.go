@@ -213,7 +213,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		},
 		"progress that cannot be read": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationProgress, `null`))),
-			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/progress: null is no record; " +
+			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/progress: null is not a record; " +
 				"the agent repairs it, or: kubectl annotate node worker-1 reboot-operator.io/progress-",
 		},
 		"unreadable grant does not count and is replaced": {

@@ -68,7 +68,7 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), annotated(v1alpha1.AnnotationProgress, "null"))),
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRecordUnreadable,
-				Message: "annotation reboot-operator.io/progress: null is no record; the slot is kept until the agent repairs it",
+				Message: "annotation reboot-operator.io/progress: null is not a record; the slot is kept until the agent repairs it",
 			}},
 		},
 		"a grant that is cancelled permits nothing, even while the agent drains still": {

@@ -52,10 +52,10 @@ func aborted(node string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 	}
 }
 
-// TestReboots_ADeletedNodeFailsWhereItWasRebooting checks that the ledger records each reboot that
+// TestReboots_ADeletedNodeFailsIfItWasRebooting checks that the ledger records each reboot that
 // may be past the point of no return, in any cluster. If such a Node is deleted, that counts as one
 // failure at once. It does not count if the agent had not come so far.
-func TestReboots_ADeletedNodeFailsWhereItWasRebooting(t *testing.T) {
+func TestReboots_ADeletedNodeFailsIfItWasRebooting(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, r := range p.Reboots {
 			if r.Rebooting() && r.Action != plan.ReleaseEntry && r.Entry.RebootingAt == nil {

@@ -229,10 +229,10 @@ func showsHooks(n *record.Node) bool {
 	return phase
 }
 
-// TestReboots_TakesAwayWhatIsLeftOfAReboot checks that a node in service that needs no reboot gets
+// TestReboots_RemovesTheMarksOfAReboot checks that a node in service that needs no reboot gets
 // a write exactly if it still carries a trace of one. Annotations for autoscalers may stay for a
 // while, and then the plan has a time to look again.
-func TestReboots_TakesAwayWhatIsLeftOfAReboot(t *testing.T) {
+func TestReboots_RemovesTheMarksOfAReboot(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for name, n := range governed(snapshot) {
 			if n.NeedsReboot() || n.Unavailable() || n.Outstanding() || inALedger(snapshot, name) || n.ControlPlane {

@@ -542,10 +542,10 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 	}
 }
 
-// TestReboots_GivesBackASlotThatNobodyCanUse checks that a grant that cannot be published is
+// TestReboots_FreesASlotThatCannotBeUsed checks that a grant that cannot be published is
 // withdrawn in the ledger after five minutes. Its slot is free once a newer reading of the Node
 // does not show it. A grant that the Node shows goes on like any other.
-func TestReboots_GivesBackASlotThatNobodyCanUse(t *testing.T) {
+func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {
 		Action plan.Action

@@ -46,7 +46,7 @@ func TestTransform_ReturnsWhatTrimReturns(t *testing.T) {
 		t.Errorf("without labels (-trimmed +transformed):\n%s", diff)
 	}
 	if object, err := snapshot.Transform()("no node"); object != "no node" || err != nil {
-		t.Errorf("what is no Node becomes %v, %v", object, err)
+		t.Errorf("an object that is not a Node becomes %v, %v", object, err)
 	}
 }
 
@@ -57,7 +57,7 @@ func TestTrim_KeepsTheAnswerOfAHookThatIsAsked(t *testing.T) {
 		Policy: "workers", Seq: 1, BootID: "one", Stage: v1alpha1.HooksBefore, Hooks: []v1alpha1.AnnotationKey{"example.com/a"}, At: metav1.Now(),
 	}.String()
 	if _, asked := snapshot.Trim(node).Annotations["example.com/a"]; !asked {
-		t.Error("what the hook shows is dropped, though it is no answer that people should be reported of")
+		t.Error("the invalid answer of a hook is dropped, although it has to be reported")
 	}
 	if _, kept := snapshot.Trim(node).Annotations["example.com/b"]; kept {
 		t.Error("what nobody asks for is kept")
@@ -65,7 +65,7 @@ func TestTrim_KeepsTheAnswerOfAHookThatIsAsked(t *testing.T) {
 }
 
 // A change of what is only shown to people must not wake the manager.
-func TestTrim_KeepsMoreConditionsWhereTheyAreNamed(t *testing.T) {
+func TestTrim_KeepsMoreConditionsIfTheyAreNamed(t *testing.T) {
 	node := decoded("a")
 	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeDrainInProgress, Message: "waits"})
 	if got := snapshot.Trim(node).Status.Conditions; len(got) != 1 || got[0].Type != corev1.NodeReady {

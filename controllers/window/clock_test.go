@@ -54,7 +54,7 @@ func TestAt_Calendar(t *testing.T) {
 			[]open{{from: "2026-06-01 00:00", to: "2026-06-08 00:00"}},
 		},
 		"February of a common year has no fifth weekday": {daily("12:00", "1h", "UTC", weeks(5)), "2027-02-01 00:00", "2027-03-29 12:00", nil},
-		"week is counted where the window is": {
+		"week is counted in the time zone of the window": {
 			daily("00:30", "1h", "Asia/Tokyo", on("Mon"), weeks(1)), "2026-05-20 00:00", "2026-06-20 00:00",
 			[]open{{from: "2026-05-31 15:30", to: "2026-05-31 16:30"}},
 		},
@@ -118,7 +118,7 @@ func TestAt_ClockChangesAtMidnight(t *testing.T) {
 			daily("23:30", "1h", "America/Nuuk", on("Sat")), "2026-03-28 00:00", "2026-03-30 12:00",
 			[]open{{from: "2026-03-29 01:00", to: "2026-03-29 02:00"}},
 		},
-		"gap before midnight in Nuuk is none of Sunday's": {
+		"gap before midnight in Nuuk does not belong to Sunday": {
 			daily("23:30", "1h", "America/Nuuk", on("Sun")), "2026-03-28 00:00", "2026-03-30 12:00",
 			[]open{{from: "2026-03-30 00:30", to: "2026-03-30 01:30"}},
 		},

@@ -117,7 +117,7 @@ func compileEach[T, R any](kind string, list []T, nameOf func(T) string, compile
 		case name == "":
 			err = errors.New("name is missing")
 		case known[name]:
-			err = errors.New("name is taken by another one")
+			err = errors.New("name is used twice")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %q: %w", kind, name, err)

@@ -43,7 +43,7 @@ func TestCompile_Errors_Behaviour34(t *testing.T) {
 		"week 6":              {edited(weeks(6)), nil, `window "w": weeksOfMonth 6 must be 1 to 5, or -1 for the last`},
 		"week -2":             {edited(weeks(-2)), nil, `window "w": weeksOfMonth -2 must be 1 to 5, or -1 for the last`},
 		"name absent":         {edited(named("")), nil, `window "": name is missing`},
-		"name taken":          {append(inZone("UTC"), inZone("UTC")...), nil, `window "w": name is taken by another one`},
+		"name taken":          {append(inZone("UTC"), inZone("UTC")...), nil, `window "w": name is used twice`},
 		"unknown zone":        {inZone("Europe/Atlantis"), nil, `window "w": loading time zone: unknown time zone Europe/Atlantis`},
 		"zone Local":          {inZone("Local"), nil, `window "w": "Local"` + zoneError},
 		"zone local":          {inZone("local"), nil, `window "w": "local"` + zoneError},
@@ -71,7 +71,7 @@ func TestCompile_Errors_Behaviour34(t *testing.T) {
 		"blackout no name":    {nil, []v1alpha1.Blackout{blackout("", "2026-01-01", "2026-01-02", "")}, `blackout "": name is missing`},
 		"blackout twice": {nil, []v1alpha1.Blackout{
 			blackout("b", "2026-01-01", "2026-01-02", ""), blackout("b", "2026-02-01", "2026-02-02", ""),
-		}, `blackout "b": name is taken by another one`},
+		}, `blackout "b": name is used twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := window.Compile(tc.windows, tc.blackouts)
@@ -82,7 +82,7 @@ func TestCompile_Errors_Behaviour34(t *testing.T) {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(window.State{}, s.At(at("2026-01-05 23:00"))); diff != "" {
-				t.Errorf("the Schedule beside an error is not closed (-want +got):\n%s", diff)
+				t.Errorf("the Schedule returned with an error is not closed (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -323,11 +323,11 @@ func TestAt_Urgent(t *testing.T) {
 			urgent(t, "2026-06-01 18:00", nightly, nil, windows), "2026-06-01 12:00",
 			window.State{Open: true, Urgent: true, Name: "urgent", ClosesAt: at("2026-06-01 18:00"), Next: at("2026-06-01 18:00")},
 		},
-		"is over then": {
+		"is over at the end": {
 			urgent(t, "2026-06-01 18:00", nightly, nil, windows), "2026-06-01 18:00",
 			window.State{OpensAt: at("2026-06-01 22:00"), Next: at("2026-06-01 22:00")},
 		},
-		"goes on in the window that is open then": {
+		"continues in the window that is open at the end": {
 			urgent(t, "2026-06-01 23:00", nightly, nil, windows), "2026-06-01 12:00",
 			window.State{Open: true, Urgent: true, Name: "urgent", ClosesAt: at("2026-06-02 02:00"), Next: at("2026-06-01 23:00")},
 		},

@@ -35,8 +35,8 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ExitOnError) // libraries register their flags in flag.CommandLine
-	flags.StringVar(&o.only, "only", "", "Run this part alone: reboots, foreign or scale.")
-	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
+	flags.StringVar(&o.only, "only", "", "Run only this part: reboots, foreign or scale.")
+	flags.StringVar(&o.docs, "docs", "", "Markdown file into which the figures are written, if any.")
 	flags.BoolVar(&o.strict, "strict", false, "End with exit code 2 if a goal is missed.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return fleet.ExitFailed
@@ -57,7 +57,7 @@ func run() int {
 func measure(ctx context.Context, screen *terminal.Terminal, o options) (missed int, err error) {
 	parts := slices.DeleteFunc([]figures.Part{reboots.Part, reboots.Foreign, scale.Part}, func(p figures.Part) bool { return o.only != "" && o.only != p.Name })
 	if len(parts) == 0 {
-		return 0, fmt.Errorf("there is no part %q: bench --help lists them", o.only)
+		return 0, fmt.Errorf("unknown part %q: bench --help lists the parts", o.only)
 	}
 	for _, p := range parts {
 		screen.Print("", screen.Theme.Paint(terminal.Strong, p.Name+": "+p.About))

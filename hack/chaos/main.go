@@ -44,10 +44,10 @@ func main() {
 func run() int {
 	var o options
 	flags := flag.NewFlagSet("chaos", flag.ExitOnError) // libraries register their flags in flag.CommandLine
-	flags.Uint64Var(&o.schedules, "schedules", 200, "How many schedules to run, of seeds in a row; one alone prints what it is.")
-	flags.Uint64Var(&o.first, "first", 0, "The first seed.")
-	flags.Uint64Var(&o.workers, "workers", 3, "How many control planes to use side by side.")
-	flags.StringVar(&o.docs, "docs", "", "The Markdown file that the figures are put into. Empty: none.")
+	flags.Uint64Var(&o.schedules, "schedules", 200, "Number of schedules to run, with consecutive seeds. A single one is described before it runs.")
+	flags.Uint64Var(&o.first, "first", 0, "First seed.")
+	flags.Uint64Var(&o.workers, "workers", 3, "Number of control planes to use in parallel.")
+	flags.StringVar(&o.docs, "docs", "", "Markdown file into which the figures are written, if any.")
 	if err := flags.Parse(os.Args[1:]); err != nil {
 		return 1
 	}

@@ -70,7 +70,7 @@ func (r *result) failure(least int) error {
 	}
 	for _, kind := range schedule.Kinds() {
 		if r.hit[kind] < least {
-			errs = append(errs, fmt.Errorf("the fault %q has struck in %d schedules, want at least %d", kind, r.hit[kind], least))
+			errs = append(errs, fmt.Errorf("fault %q occurred in %d schedules, want at least %d", kind, r.hit[kind], least))
 		}
 	}
 	if r.sharing < least {

@@ -9,7 +9,7 @@ import (
 )
 
 // A run proves nothing if one kind of fault almost never struck.
-func TestResult_FailsWhereAFaultHasHardlyStruck(t *testing.T) {
+func TestResult_FailsIfAFaultHardlyOccurred(t *testing.T) {
 	const least = 3
 	r, rare := newResult(0), schedule.Kinds()[1]
 	for i := range least {

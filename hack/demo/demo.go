@@ -82,7 +82,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		d.keep(ctx)
 	}
 	if !result.kept() {
-		return d.failed(errors.New("a promise was not kept"))
+		return d.failed(errors.New("a check of the demo failed"))
 	}
 	return nil
 }

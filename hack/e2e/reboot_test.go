@@ -183,6 +183,6 @@ func (s *site) machine(name string) *rack.Machine {
 			return m
 		}
 	}
-	Fail("there is no machine " + name)
+	Fail("unknown machine " + name)
 	return nil
 }

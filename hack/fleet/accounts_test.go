@@ -38,6 +38,6 @@ func TestAccount(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if work := got.Work(); work != 8 {
-		t.Errorf("%d requests beside watches and Leases, want 8", work)
+		t.Errorf("%d requests without watches and Leases, want 8", work)
 	}
 }

@@ -204,7 +204,7 @@ func environment(pod *corev1.Pod, vars []corev1.EnvVar) ([]string, error) {
 		value := v.Value
 		if from := v.ValueFrom; from != nil {
 			if from.FieldRef == nil || fields[from.FieldRef.FieldPath] == "" {
-				return nil, fmt.Errorf("pod %s: variable %s comes from something that is not simulated", pod.Name, v.Name)
+				return nil, fmt.Errorf("pod %s: the source of variable %s is not simulated", pod.Name, v.Name)
 			}
 			value = fields[from.FieldRef.FieldPath]
 		}

@@ -169,7 +169,7 @@ func build(ctx context.Context) error {
 func buildControlPlane(ctx context.Context) error {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, "kwok")); err != nil {
-			return fmt.Errorf("KUBEBUILDER_ASSETS is %s, which has no kwok: `make controlplane` builds all that is needed into bin/k8s", dir)
+			return fmt.Errorf("KUBEBUILDER_ASSETS is %s, which has no kwok: `make controlplane` builds everything needed into bin/k8s", dir)
 		}
 		return nil
 	}

@@ -58,7 +58,7 @@ func (b *budget) pod(name string, r Change) (broken string) {
 	case r.By == Machine:
 		b.involuntary++
 	case !b.leave[r.Pod.Name]:
-		description = "without its leave"
+		description = "without its permission"
 	case b.complete && len(b.available)+b.involuntary < b.minAvailable:
 		description = "and leaves too few"
 	}

@@ -65,6 +65,6 @@ func TestTake_ControlPlane(t *testing.T) {
 		t.Errorf("where everything is known (-want +got):\n%s", diff)
 	}
 	if found := rulesOf(judgedBy(Options{}, apart...)); len(found) > 0 {
-		t.Errorf("where it is not: %v", found)
+		t.Errorf("without a fault it finds: %v", found)
 	}
 }

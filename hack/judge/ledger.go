@@ -218,7 +218,7 @@ func (j *Judge) forbids(r Change, from *v1alpha1.RebootPolicy, e v1alpha1.Ledger
 	case !j.isOpen(r, spec, e):
 		return "outside of its windows"
 	case cmp.Or(spec.Shared(), from.Name) != r.Name:
-		return "in the ledger of another limit than its own"
+		return "in the ledger of another limit"
 	}
 	return ""
 }

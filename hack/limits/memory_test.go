@@ -101,7 +101,7 @@ func (h *host) drains() {
 	})
 }
 
-func TestAgent_KeepsToItsMemoryWhateverOthersMakeLarge(t *testing.T) {
+func TestAgent_StaysWithinItsMemoryLimit(t *testing.T) {
 	limit := memoryLimit(t)
 	for i, name := range slices.Sorted(maps.Keys(floods)) {
 		if capped(i) {

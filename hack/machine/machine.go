@@ -37,7 +37,7 @@ type Machine struct {
 	boot            string // the ID of the current or the last boot
 	running, staged int
 	reports         Reports
-	// keepsBootID and needReturns are what is odd about the machine.
+	// keepsBootID and needReturns are peculiarities of the machine.
 	keepsBootID, needReturns bool
 }
 

@@ -89,7 +89,7 @@ func TestReadDockerfile_OfThisProject(t *testing.T) {
 		}
 	}
 	if _, err := ReadDockerfile(dockerfile, "build", "it:1", "/bin"); err == nil {
-		t.Error("a stage that runs nothing is no image")
+		t.Error("accepted a stage that runs nothing as an image")
 	}
 }
 

@@ -157,19 +157,19 @@ func TestScan_TakesOneProgramAndNothingElse(t *testing.T) {
 		image []byte
 		ok    bool
 	}{
-		"one program":                {tape(t, tape(t, nil, program), layer), true},
-		"two layers":                 {tape(t, tape(t, nil, program), layer, tar.Header{Name: "blobs/sha256/b"}), true},
-		"a setuid program":           {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o4755}), layer), false},
-		"file capabilities":          {tape(t, tape(t, nil, capable), layer), false},
-		"writable by all users":      {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o777}), layer), false},
-		"a shell beside it":          {tape(t, tape(t, nil, program, tar.Header{Name: "bin/sh", Mode: 0o755}), layer), false},
-		"a link to it":               {tape(t, tape(t, nil, tar.Header{Name: "bin/sh", Linkname: "/manager", Typeflag: tar.TypeSymlink, Mode: 0o777}), layer), false},
-		"another program":            {tape(t, tape(t, nil, tar.Header{Name: "busybox", Mode: 0o755}), layer), false},
-		"an empty layer":             {tape(t, tape(t, nil), layer), false},
-		"no layer":                   {tape(t, []byte("{}"), tar.Header{Name: "index.json"}), false},
-		"a layer that is cut off":    {tape(t, tape(t, nil, program)[:100], layer), false},
-		"an archive that is cut off": {tape(t, tape(t, nil, program), layer)[:700], false},
-		"no archive":                 {[]byte("x"), false},
+		"one program":                 {tape(t, tape(t, nil, program), layer), true},
+		"two layers":                  {tape(t, tape(t, nil, program), layer, tar.Header{Name: "blobs/sha256/b"}), true},
+		"a setuid program":            {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o4755}), layer), false},
+		"file capabilities":           {tape(t, tape(t, nil, capable), layer), false},
+		"writable by all users":       {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o777}), layer), false},
+		"a shell next to the program": {tape(t, tape(t, nil, program, tar.Header{Name: "bin/sh", Mode: 0o755}), layer), false},
+		"a link to it":                {tape(t, tape(t, nil, tar.Header{Name: "bin/sh", Linkname: "/manager", Typeflag: tar.TypeSymlink, Mode: 0o777}), layer), false},
+		"another program":             {tape(t, tape(t, nil, tar.Header{Name: "busybox", Mode: 0o755}), layer), false},
+		"an empty layer":              {tape(t, tape(t, nil), layer), false},
+		"no layer":                    {tape(t, []byte("{}"), tar.Header{Name: "index.json"}), false},
+		"a layer that is cut off":     {tape(t, tape(t, nil, program)[:100], layer), false},
+		"an archive that is cut off":  {tape(t, tape(t, nil, program), layer)[:700], false},
+		"no archive":                  {[]byte("x"), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

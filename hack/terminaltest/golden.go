@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // Golden compares lines with testdata/NAME.golden, in which escape characters are written as ␛.
 func Golden(t *testing.T, name string, lines []string) {

@@ -32,7 +32,7 @@ func (s *stubborn) fill(ctx context.Context) {
 	}
 }
 
-func TestRun_ReturnsInTimeWhateverTheManagerDoes_Behaviour58(t *testing.T) {
+func TestRun_ReturnsInTimeEvenIfTheManagerDoesNot_Behaviour58(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tc := range map[string]struct {
 		start func(ctx context.Context, s *stubborn) error

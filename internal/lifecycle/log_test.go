@@ -27,11 +27,11 @@ func TestLog_FormatsAndLevels(t *testing.T) {
 		"by default": {nil, []string{`"level":"INFO","msg":"Granted","Node":{"name":"n1"}}`}},
 		"JSON, all of it": {
 			[]string{"--log-format=json", "--log-level=debug"},
-			[]string{`"level":"INFO","msg":"Granted","Node":{"name":"n1"}}`, `"level":"DEBUG","msg":"The Node has changed meanwhile","reason":"conflict"}`},
+			[]string{`"level":"INFO","msg":"Granted","Node":{"name":"n1"}}`, `"level":"DEBUG","msg":"The Node has changed","reason":"conflict"}`},
 		},
 		"text, all of it": {
 			[]string{"--log-format=text", "--log-level=DEBUG"},
-			[]string{`level=INFO msg=Granted Node.name=n1`, `level=DEBUG msg="The Node has changed meanwhile" reason=conflict`},
+			[]string{`level=INFO msg=Granted Node.name=n1`, `level=DEBUG msg="The Node has changed" reason=conflict`},
 		},
 		"errors alone": {[]string{"--log-level=error"}, nil},
 	} {
@@ -43,7 +43,7 @@ func TestLog_FormatsAndLevels(t *testing.T) {
 			var out bytes.Buffer
 			log := logr.FromSlogHandler(l.handler(&out))
 			log.Info("Granted", "Node", klog.KRef("", "n1"))
-			log.V(4).Info("The Node has changed meanwhile", "reason", "conflict")
+			log.V(4).Info("The Node has changed", "reason", "conflict")
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if len(tc.want) == 0 && out.Len() > 0 || len(tc.want) > 0 && len(lines) != len(tc.want) {
 				t.Fatalf("%q, want %q", lines, tc.want)
@@ -57,7 +57,7 @@ func TestLog_FormatsAndLevels(t *testing.T) {
 	}
 }
 
-func TestLog_RefusesWhatItDoesNotKnow(t *testing.T) {
+func TestLog_RefusesUnknownValues(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--log-format=xml": `invalid value "xml" for flag -log-format: must be json or text`,
 		"--log-level=loud": `invalid value "loud" for flag -log-level`,

@@ -40,7 +40,7 @@ func FuzzShorten(f *testing.F) {
 	f.Add(4, "\xff\xfe\xfd\xfc")
 	f.Fuzz(func(t *testing.T, limit int, message string) {
 		if limit < 4 {
-			t.Skip("there is no room for an ellipsis and one byte")
+			t.Skip("the limit leaves no room for an ellipsis and one byte")
 		}
 		got := Shorten(limit, message)
 		if len(got) > limit || !utf8.ValidString(got) {

@@ -22,7 +22,7 @@ func makeNode() *corev1.Node {
 	}
 }
 
-func TestPatch_ChangesWhatItNamesAndNothingElse(t *testing.T) {
+func TestPatch_ChangesOnlyTheFieldsThatItNames(t *testing.T) {
 	for name, tc := range map[string]struct {
 		patch  func(p *Patch)
 		change func(n *corev1.Node)

@@ -11,7 +11,7 @@ import (
 )
 
 // A mutating admission policy may change a write. The response shows that.
-func TestPatch_UndoneNamesWhatTheAnswerDoesNotShow(t *testing.T) {
+func TestPatch_UndoneNamesFieldsThatTheResponseLacks(t *testing.T) {
 	pending := corev1.Taint{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}
 	tainted := func(n *corev1.Node, taints ...corev1.Taint) { n.Spec.Taints = append(n.Spec.Taints, taints...) }
 	for name, tc := range map[string]struct {

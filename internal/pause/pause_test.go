@@ -17,7 +17,7 @@ func TestFor_EndsWithThePauseOrTheContext(t *testing.T) {
 		"the pause is over":          {2 * time.Second, time.Second, true},
 		"the context ends before":    {time.Second, time.Hour, false},
 		"the context ends at once":   {0, time.Hour, false},
-		"there is nothing to wait":   {time.Second, 0, true},
+		"nothing to wait for":        {time.Second, 0, true},
 		"the pause is over long ago": {time.Second, -time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {

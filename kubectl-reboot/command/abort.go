@@ -16,10 +16,13 @@ func abortCommand(s *Session) *cobra.Command {
 	w := writeOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "abort NODE...",
-		Short: "Stop a drain",
-		Long: `Stop the drain of a node, by removing the cordon of its agent. The agent stops evicting at once. It counts as a failure,
-and the node is tried again after its back-off: pause it first, if it must not be. Past the point of no return nothing stops
-the reboot, and this writes nothing.`,
+		Short: "Stop the drain of a node",
+		Long: `Stop the drain of a node by removing the agent's cordon. The agent stops
+evicting pods at once.
+
+The attempt counts as failed, and the node is tried again after its back-off. To
+prevent that, pause the node first. Once the node has passed the point of no
+return, its reboot cannot be stopped, and this command writes nothing.`,
 		Example: `  kubectl reboot abort n4
   kubectl reboot pause node/n4 --reason="disk swap" && kubectl reboot abort n4`,
 		Args:              atLeast("at least one node"),
@@ -37,12 +40,12 @@ the reboot, and this writes nothing.`,
 func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	r := protocol.RecordOf(n)
 	if err := cmp.Or(r.GrantErr, r.ProgressErr); err != nil {
-		return "", fmt.Errorf("%w; the agent ends its drain when it reads this; for more, run: %s", err, s.command("kubectl reboot explain %s", n.Name))
+		return "", fmt.Errorf("%w; the agent ends its drain when it reads this; to follow it, run: %s", err, s.command("kubectl reboot explain %s", n.Name))
 	}
 	boot := n.Status.NodeInfo.BootID
 	switch phase := phaseOf(r, boot); {
 	case phase == protocol.PhaseRebooting:
-		return "", errors.New("the drain is over, the node is being rebooted: nothing stops that")
+		return "", errors.New("the drain is over, the node is being rebooted, which cannot be stopped")
 	case phase == "" && hasSlot(r, boot):
 		return "", fmt.Errorf("the node has a slot and has not begun to drain: %s cancels its grant", s.command("kubectl reboot pause node/%s", n.Name))
 	case phase != protocol.PhaseDraining:
@@ -50,7 +53,7 @@ func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	case !n.Spec.Unschedulable:
 		return "drain already being stopped", nil
 	case !r.Progress.Cordoned:
-		return "", fmt.Errorf("the node was cordoned before the drain began: %s stops the drain, and ends that cordon", s.command("kubectl uncordon %s", n.Name))
+		return "", fmt.Errorf("the node was cordoned before the drain began: %s stops the drain and removes that cordon", s.command("kubectl uncordon %s", n.Name))
 	}
 	n.Spec.Unschedulable = false
 	return "drain stopped", nil

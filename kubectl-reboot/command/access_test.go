@@ -85,7 +85,7 @@ var _ = Describe("Rights", Ordered, func() {
 		}
 	}
 
-	It("of a viewer are enough to look, and to look only", func() {
+	It("of a viewer are enough for reading, and only for that", func() {
 		viewer := as("viewer", "reboot-operator-fleet-viewer")
 		try(viewer, looks(), true, "")
 		try(viewer, acts(), false, "reboot-operator-fleet-operator also writing")
@@ -93,14 +93,14 @@ var _ = Describe("Rights", Ordered, func() {
 		Expect(stdout).NotTo(ContainSubstring("whether a manager runs"))
 	})
 
-	It("of a user who may not read the manager's Lease are enough to look, and the first line says what is not known", func() {
+	It("of a user who may not read the manager's Lease are enough for reading, and the first line says what is unknown", func() {
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "no-leases"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"", v1alpha1.GroupVersion.Group}, Resources: []string{"nodes", "rebootpolicies"}, Verbs: []string{"get", "list", "watch"}},
 		}}
 		Expect(api.Create(context.Background(), role)).To(Succeed())
 		stdout, stderr, err := run([]string{"status"}, as("no-leases", role.Name))
 		Expect(err).NotTo(HaveOccurred(), stderr)
-		Expect(stdout).To(HavePrefix("! whether a manager runs is not known: you may not list Lease reboot-operator-manager; ClusterRole reboot-operator-fleet-viewer allows it\n\n"))
+		Expect(stdout).To(HavePrefix("! it is unknown whether a manager runs: you may not list Lease reboot-operator-manager; ClusterRole reboot-operator-fleet-viewer allows it\n\n"))
 	})
 
 	It("of an operator are enough for every command", func() {
@@ -121,13 +121,13 @@ var _ = Describe("Rights", Ordered, func() {
 		try(user, [][]string{request}, true, "")
 	})
 
-	It("of a user whose token has expired are none, and the sentence names what to do", func() {
+	It("of a user whose token has expired do not suffice, and the message says what to do", func() {
 		path := kubeconfig(clientcmdapi.AuthInfo{Token: "expired"})
 		expired := func(c *call) { c.kubeconfig = path }
 		try(expired, append(looks()[:5], acts()...), false, "Unauthorized; the API server does not accept your credentials: log in to the cluster again")
 	})
 
-	It("of a user without a role are enough for nothing, and the sentence names the role that is missing", func() {
+	It("of a user without a role do not suffice, and the message names the missing role", func() {
 		nobody := as("nobody", "")
 		try(nobody, [][]string{{"status"}, {"explain", p.nodes[0]}, {"windows"}}, false, "reboot-operator-fleet-viewer allows reading")
 		try(nobody, acts(), false, "is forbidden")

@@ -48,7 +48,7 @@ func choose(policies []v1alpha1.RebootPolicy, names []string) ([]v1alpha1.Reboot
 	for _, name := range bare(policyKinds, names...) {
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no policy %q%s", name, existing(policies))
+			return nil, fmt.Errorf("policy %q not found%s", name, existing(policies))
 		}
 		chosen = append(chosen, policies[i])
 	}
@@ -68,9 +68,9 @@ func bare(kinds []string, names ...string) []string {
 
 func existing(policies []v1alpha1.RebootPolicy) string {
 	if len(policies) == 0 {
-		return "; the cluster has none"
+		return "; the cluster has no policies"
 	}
-	return "; there are: " + message.List(policies, len(policies), func(p v1alpha1.RebootPolicy) string { return p.Name })
+	return "; the policies are: " + message.List(policies, len(policies), func(p v1alpha1.RebootPolicy) string { return p.Name })
 }
 
 // The spellings of the kinds before a name.
@@ -91,7 +91,7 @@ func find(ctx context.Context, c client.Client, argument string) (client.Object,
 	case slices.Contains(policyKinds, kind):
 		return get(ctx, c, &v1alpha1.RebootPolicy{}, name)
 	}
-	return nil, fmt.Errorf("%q is neither node/NAME nor rbp/NAME", argument)
+	return nil, fmt.Errorf("%q must be node/NAME or rbp/NAME", argument)
 }
 
 func findBare(ctx context.Context, c client.Client, name string) (client.Object, error) {
@@ -105,13 +105,13 @@ func findBare(ctx context.Context, c client.Client, name string) (client.Object,
 	}
 	switch {
 	case nodeErr == nil && policyErr == nil:
-		return nil, fmt.Errorf("there are a node and a policy %q: use node/%s or rbp/%s", name, name, name)
+		return nil, fmt.Errorf("both a node and a policy are named %q: use node/%s or rbp/%s", name, name, name)
 	case nodeErr == nil:
 		return node, nil
 	case policyErr == nil:
 		return policy, nil
 	}
-	return nil, fmt.Errorf("found neither a node nor a policy %q", name)
+	return nil, fmt.Errorf("no node and no policy is named %q", name)
 }
 
 func get(ctx context.Context, c client.Client, object client.Object, name string) (client.Object, error) {
@@ -164,7 +164,7 @@ func (s *selection) arguments(noun string) cobra.PositionalArgs {
 func parseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("--selector %q cannot be read: %w; write it as pool=blue, zone!=a or 'pool in (blue,green)'", text, err)
+		return nil, fmt.Errorf("--selector %q is invalid: %w; write it as pool=blue, zone!=a or 'pool in (blue,green)'", text, err)
 	}
 	return selector, nil
 }
@@ -187,13 +187,13 @@ func (s *selection) objects(ctx context.Context, c client.Client) ([]client.Obje
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
 		if !ok {
-			return fmt.Errorf("%T is no object", item)
+			return fmt.Errorf("%T is not an object", item)
 		}
 		objects = append(objects, object)
 		return nil
 	})
 	if err == nil && len(objects) == 0 {
-		err = errors.New("nothing is selected")
+		err = errors.New("nothing matches the selector")
 	}
 	return objects, err
 }

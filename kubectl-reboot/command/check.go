@@ -29,14 +29,21 @@ func checkCommand(s *Session) *cobra.Command {
 	file := ""
 	cmd := &cobra.Command{
 		Use:   "check (-f FILE | [POLICY...])",
-		Short: "What is wrong with a policy, before it is applied",
-		Long: `What is wrong with a policy, before it is applied: what the API server would refuse, windows that never open or are too
-short, selectors and rings that match no node, nodes that another policy selects with the same priority, expressions of
-gates.objects that do not compile, rules that can never match, a limit that allows nothing. Without -f it checks the policies of the
-cluster. The syntax of PromQL is left to the Prometheus server.
+		Short: "Check a policy before you apply it",
+		Long: `Check a policy before you apply it. This finds:
+- what the API server would refuse
+- windows that never open or are too short
+- selectors and rings that match no node
+- nodes that another policy selects with the same priority
+- expressions of gates.objects that do not compile
+- drain rules that can never match
+- a limit that allows no reboot
 
-It writes nothing. The exit code is 1 if there is a problem; warnings alone leave it 0. With -f and no cluster it checks what the
-file alone shows, and warns.`,
+PromQL is not checked. Without -f it checks the policies of the cluster. With -f
+and no cluster it checks only the file, and warns about the rest.
+
+It writes nothing. The exit code is 1 if there is a problem, and 0 if there are
+only warnings.`,
 		Example: `  kubectl reboot check -f policy.yaml
   kustomize build . | kubectl reboot check -f -
   kubectl reboot check workers`,
@@ -49,7 +56,7 @@ file alone shows, and warns.`,
 		},
 	}
 	o.bind(cmd, asJSON, asYAML)
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "The manifest with the policies, YAML or JSON; - is standard input. Absent: the policies of the cluster.")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "Manifest with the policies in YAML or JSON, or - for standard input. Without it the policies of the cluster are checked.")
 	return cmd
 }
 
@@ -161,12 +168,12 @@ func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.Rebo
 			return nil, fmt.Errorf("reading %s: a RebootPolicy has no metadata.name", file)
 		}
 		if slices.ContainsFunc(policies, func(other v1alpha1.RebootPolicy) bool { return other.Name == p.Name }) {
-			return nil, fmt.Errorf("reading %s: policy %s is there twice", file, p.Name)
+			return nil, fmt.Errorf("reading %s: it contains policy %s twice", file, p.Name)
 		}
 		policies = append(policies, p)
 	}
 	if len(policies) == 0 {
-		return nil, fmt.Errorf("%s has no RebootPolicy", file)
+		return nil, fmt.Errorf("%s does not contain a RebootPolicy", file)
 	}
 	return policies, nil
 }

@@ -35,7 +35,7 @@ var _ = Describe("check", func() {
 		stdout, _, err := run([]string{"check", "-f", policyFile(strings.ReplaceAll(spec, "POOL", p.policy))})
 		Expect(stdout).To(ContainSubstring(want))
 		Expect(err != nil).To(Equal(problem))
-		Expect(fails("status", "checked-a")).To(HavePrefix("error: there is no policy"), "it writes nothing")
+		Expect(fails("status", "checked-a")).To(HavePrefix("error: policy"), "it writes nothing")
 	},
 		Entry("nothing", `{nodeSelector: {matchLabels: {checked: "yes"}}}`, "1 policy checked. Nothing is wrong.", false),
 		Entry("what the API server refuses", `{nodeSelector: {matchLabels: {checked: "yes"}}, concurrency: {maxUnavailable: 101%}}`, "maxUnavailable", true),
@@ -44,7 +44,7 @@ var _ = Describe("check", func() {
 		Entry("a selector that matches nothing", `{nodeSelector: {matchLabels: {pool: nobody}}}`, "policy checked-a selects no node", false),
 		Entry("a conflict", `{nodeSelector: {matchLabels: {example.com/pool: POOL}}}`, "with the same priority, 0: no reboot is granted there", true),
 		Entry("a gate that does not compile", `{nodeSelector: {matchLabels: {checked: "yes"}}, gates: {objects: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: a, expression: "object.status =="}]}}`, "does not compile", true),
-		Entry("a rule that can never match", `{nodeSelector: {matchLabels: {checked: "yes"}}, drain: {rules: [{podSelector: {matchLabels: {app: db}}}, {podSelector: {matchLabels: {app: db, tier: one}}, action: Skip}]}}`, "spec.drain.rules[1] can never match, as rules[0] takes its pods first", false),
+		Entry("a rule that can never match", `{nodeSelector: {matchLabels: {checked: "yes"}}, drain: {rules: [{podSelector: {matchLabels: {app: db}}}, {podSelector: {matchLabels: {app: db, tier: one}}, action: Skip}]}}`, "spec.drain.rules[1] can never match, because rules[0] matches its pods first", false),
 		Entry("a limit of zero", `{nodeSelector: {matchLabels: {checked: "yes"}}, concurrency: {maxUnavailable: 0}}`, "policy checked-a grants nothing", true),
 	)
 
@@ -54,7 +54,7 @@ var _ = Describe("check", func() {
 		Expect(stdout).To(ContainSubstring("what depends on the cluster was not checked"))
 		p := newPool(1, paused)
 		Expect(ok("check", p.policy)).To(Equal("1 policy checked. Nothing is wrong.\n"))
-		Expect(fails("check", "-f", policyFile())).To(HaveSuffix("has no RebootPolicy\n"))
+		Expect(fails("check", "-f", policyFile())).To(HaveSuffix("does not contain a RebootPolicy\n"))
 		Expect(fails("check", "-f", policyFile(`{nodeSelector: {matchLabels: {checked: "yes"}}, windowz: []}`))).To(ContainSubstring("windowz"))
 	})
 

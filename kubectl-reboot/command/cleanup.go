@@ -27,10 +27,13 @@ func cleanupCommand(s *Session) *cobra.Command {
 	w := writeOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "cleanup",
-		Short: "Remove what the operator left on Nodes, once it is gone",
-		Long: `Remove what the operator left on Nodes, once it is gone: annotations and labels, those for autoscalers and load balancers included, conditions and
-the pending taint, what administrators set of them, and a cordon that only the operator set. It writes nothing while there are policies.
-A cordon that somebody else set stays, and is named.`,
+		Short: "Remove what the operator left on Nodes after it was removed",
+		Long: `Remove what the operator left on Nodes after it was removed: its annotations,
+labels, conditions and taint, its marks for autoscalers and load balancers, and
+what administrators set for it. A node that only the operator cordoned is
+uncordoned. Other cordons stay, and are listed.
+
+It writes nothing while RebootPolicies exist.`,
 		Example: `  kubectl reboot cleanup --dry-run=client
   kubectl reboot cleanup`,
 		Args: cobra.NoArgs,
@@ -92,7 +95,7 @@ func (w *writeOptions) cleanup(ctx context.Context, c client.Client) error {
 	}
 	remaining := slices.DeleteFunc(nodes.Items, func(n corev1.Node) bool { return clean(n.DeepCopy()) == "" })
 	if len(remaining) == 0 {
-		fmt.Fprintln(w.session.ErrOut, "No node has anything of the operator's.")
+		fmt.Fprintln(w.session.ErrOut, "No node has anything that the operator left.")
 	}
 	return errors.Join(forEach(ctx, len(remaining), func(i int) error { return w.cleanNode(ctx, c, &remaining[i]) })...)
 }

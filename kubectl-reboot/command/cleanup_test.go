@@ -41,7 +41,7 @@ var _ = Describe("cleanup", Serial, func() {
 		return kinds
 	}
 
-	It("removes everything of the operator's from Nodes, leaves the rest, and names a cordon", func() {
+	It("removes everything that the operator left on Nodes, keeps the rest, and names a cordon", func() {
 		removed := "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id; taint reboot-operator.io/reboot-pending; conditions Drained, MaintenancePlanned, RebootRequired; it stays cordoned: kubectl uncordon left-behind --kubeconfig=" + admin
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
@@ -59,7 +59,7 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(kinds()).To(HaveExactElements(corev1.NodeReady, corev1.NodeMaintenanceInProgress), "one of KEP-5683 that another program has written stays")
 		stdout, stderr, err := run([]string{"cleanup"})
 		Expect(err).NotTo(HaveOccurred())
-		Expect([]string{stdout, stderr}).To(Equal([]string{"", "No node has anything of the operator's.\n"}))
+		Expect([]string{stdout, stderr}).To(Equal([]string{"", "No node has anything that the operator left.\n"}))
 	})
 
 	It("removes a cordon that only an agent has set", func() {
@@ -73,7 +73,7 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(node(drained).Spec.Unschedulable).To(BeFalse())
 	})
 
-	It("names the rights that it needs, which no role of the operator has", func() {
+	It("names the permissions that it needs, which no role of the operator has", func() {
 		applyUserRoles()
 		for name, resource := range map[string]string{"viewer": `"nodes"`, "operator": `"nodes/status"`} {
 			stdout, stderr, err := run([]string{"cleanup"}, as("cleaning-"+name, "reboot-operator-fleet-"+name))
@@ -84,7 +84,7 @@ var _ = Describe("cleanup", Serial, func() {
 		Expect(kinds()).To(ContainElement(v1alpha1.NodeRebootRequired))
 	})
 
-	It("writes nothing while there is a policy", func() {
+	It("writes nothing while a policy exists", func() {
 		p := newPool(1, paused)
 		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while policies exist"), ContainSubstring(p.policy), ContainSubstring("make undeploy removes them")))
 		for key, want := range map[string]string{

@@ -82,7 +82,7 @@ func (s *Session) hasKubeconfig() error {
 	if _, err := rest.InClusterConfig(); err == nil {
 		return nil
 	}
-	return errors.New("there is no kubeconfig, so the cluster is not known: set KUBECONFIG, or use --kubeconfig")
+	return errors.New("no kubeconfig found: set KUBECONFIG, or use --kubeconfig")
 }
 
 // clusterFlags returns the flags that select the cluster.

@@ -114,7 +114,7 @@ var _ = Describe("The command line", func() {
 		Expect(stdout).To(And(MatchRegexp(`(?m)^ +kubectl reboot resume rbp/`+p.policy+` --pause --kubeconfig=\S+ --context=it$`), MatchRegexp(`(?m)^ +make deploy$`)))
 	})
 
-	It("reports that the operator is not installed, where its kind is not there", func() {
+	It("reports that the operator is not installed if its kind does not exist", func() {
 		missing := func(where string) func(*call) {
 			return func(c *call) {
 				asked := func(r *http.Request) bool { return strings.Contains(r.URL.Path, where) }
@@ -125,7 +125,7 @@ var _ = Describe("The command line", func() {
 				})
 			}
 		}
-		const sentence = ": this cluster has no RebootPolicies, reboot-operator is not installed\n"
+		const sentence = ": this cluster does not know RebootPolicies: install reboot-operator\n"
 		for _, line := range []string{"status", "doctor", "pause --all", "pause rbp/workers"} {
 			_, stderr, err := run(strings.Fields(line), missing("rebootpolicies"))
 			Expect(err).To(HaveOccurred())
@@ -137,7 +137,7 @@ var _ = Describe("The command line", func() {
 		Expect(stderr).To(And(ContainSubstring("could not find the requested resource (get nodes)"), Not(HaveSuffix(sentence))))
 	})
 
-	It("answers a mistake with one sentence", func() {
+	It("reports a mistake in one sentence", func() {
 		Expect(fails("status", "--bad")).To(Equal("error: unknown flag: --bad\n"))
 		Expect(fails("reboot")).To(HavePrefix("error: unknown command \"reboot\" for \"kubectl reboot\""))
 		Expect(fails("completion", "foo")).To(Equal("error: unknown command \"foo\" for \"kubectl reboot completion\"\n"))
@@ -147,10 +147,10 @@ var _ = Describe("The command line", func() {
 		Expect(stderr).To(Equal("error: reading the kubeconfig: stat /nonexistent: no such file or directory\n"))
 	})
 
-	It("asks for a kubeconfig where there is none", func() {
+	It("asks for a kubeconfig if it has none", func() {
 		GinkgoT().Setenv("KUBECONFIG", filepath.Join(GinkgoT().TempDir(), "none"))
 		_, stderr, err := run([]string{"status"}, func(c *call) { c.kubeconfig = "" })
 		Expect(err).To(HaveOccurred())
-		Expect(stderr).To(Equal("error: there is no kubeconfig, so the cluster is not known: set KUBECONFIG, or use --kubeconfig\n"))
+		Expect(stderr).To(Equal("error: no kubeconfig found: set KUBECONFIG, or use --kubeconfig\n"))
 	})
 })

@@ -15,7 +15,7 @@ import (
 func convertCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert",
-		Short: "A policy made of what another operator is configured to do",
+		Short: "Convert the configuration of another operator into a policy",
 	}
 	cmd.AddCommand(convertKuredCommand(s))
 	return cmd
@@ -25,9 +25,10 @@ func convertKuredCommand(s *Session) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "kured [-f FILE]",
-		Short: "A policy that does what a kured does",
-		Long: `Writes a RebootPolicy that does what a kured does, in mode DryRun, and on standard error a report of what became of each flag.
-Without -f it reads the DaemonSets of the cluster; with it, a rendered manifest. It writes nothing to the cluster.`,
+		Short: "Convert the flags of kured into a policy",
+		Long: `Write a RebootPolicy that does what kured does, in mode DryRun, and report on
+standard error what became of each flag. Without -f it reads the DaemonSets of the
+cluster, with -f a rendered manifest. It writes nothing to the cluster.`,
 		Example: `  kubectl reboot convert kured >policy.yaml
   helm template kubereboot/kured | kubectl reboot convert kured -f - >policy.yaml`,
 		Args: cobra.NoArgs,
@@ -47,7 +48,7 @@ Without -f it reads the DaemonSets of the cluster; with it, a rendered manifest.
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&file, "filename", "f", "", "The manifest, YAML or JSON; - is standard input. Absent: the DaemonSets of the cluster.")
+	cmd.Flags().StringVarP(&file, "filename", "f", "", "Manifest in YAML or JSON, or - for standard input. Without it the DaemonSets of the cluster are read.")
 	return cmd
 }
 

@@ -18,7 +18,7 @@ import (
 var _ = Describe("convert kured", func() {
 	file := filepath.Join(testenv.Root(), "kubectl-reboot", "kured", "testdata", "default.yaml")
 
-	It("makes the same policy of a file, of standard input and of the kured that runs", func(ctx SpecContext) {
+	It("makes the same policy from a file, from standard input and from the running kured", func(ctx SpecContext) {
 		manifest, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
 		fromFile, report, err := run([]string{"convert", "kured", "-f", file})
@@ -43,7 +43,7 @@ var _ = Describe("convert kured", func() {
 		Expect(fromCluster).To(Equal(fromFile))
 	})
 
-	It("ends at an interrupt, also while it waits for standard input", func() {
+	It("ends at an interrupt, even while it waits for standard input", func() {
 		ctx, interrupt := context.WithCancel(context.Background())
 		in, terminal := io.Pipe() // an input without an end
 		DeferCleanup(terminal.Close)
@@ -56,7 +56,7 @@ var _ = Describe("convert kured", func() {
 		Eventually(done).WithTimeout(10 * time.Second).Should(Receive(MatchError("reading standard input: context canceled")))
 	})
 
-	It("writes no policy where it cannot convert", func() {
+	It("writes no policy if it cannot convert", func() {
 		Expect(fails("convert", "fluo")).To(Equal("error: unknown command \"fluo\" for \"kubectl reboot convert\"\n"))
 		Expect(fails("convert", "kured", "-f", "no-such-file.yaml")).To(Equal("error: open no-such-file.yaml: no such file or directory\n"))
 		Expect(fails("convert", "kured", "file.yaml")).To(HavePrefix("error: unknown command"))

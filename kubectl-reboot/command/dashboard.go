@@ -24,11 +24,14 @@ func dashboardCommand(s *Session) *cobra.Command {
 	port := uint16(0)
 	cmd := &cobra.Command{
 		Use:   "dashboard [POLICY...]",
-		Short: "The fleet as a page for your browser",
-		Long: `The fleet as a page for your browser: nodes as tiles, policies with their windows, what waits for what, the forecast as a
-timeline, and the history. The page follows the fleet, shows what your own rights let you read, and changes nothing.
+		Short: "Serve a page that shows the fleet in your browser",
+		Long: `Serve a page that shows the fleet in your browser: nodes as tiles, policies with
+their windows, why nodes wait, the forecast as a timeline, and the history. The
+page updates itself and changes nothing. It shows what you have the rights to
+read.
 
-It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open the address that is printed.`,
+The page is served on 127.0.0.1 until you press Ctrl-C. Its address contains a
+secret, so open the address that is printed.`,
 		Example: `  kubectl reboot dashboard
   kubectl reboot dashboard workers --port=8080`,
 		ValidArgsFunction: completeNames(0, s.policyNames),
@@ -40,7 +43,7 @@ It is served on 127.0.0.1 until Ctrl-C, below a path that nobody can guess. Open
 			return serveDashboard(cmd.Context(), s, names, port)
 		},
 	}
-	cmd.Flags().Uint16Var(&port, "port", 0, "The port on 127.0.0.1. 0: a free one.")
+	cmd.Flags().Uint16Var(&port, "port", 0, "Port on 127.0.0.1, or 0 for any free port.")
 	return cmd
 }
 

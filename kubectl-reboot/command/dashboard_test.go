@@ -32,7 +32,7 @@ func browse(args ...string) (address string, end func()) {
 		}
 		ended = true
 		cancel()
-		Eventually(done).Should(Receive(BeNil()), "an interrupt is no error")
+		Eventually(done).Should(Receive(BeNil()), "an interrupt is not an error")
 	}
 	DeferCleanup(end)
 	Eventually(out.String).Should(MatchRegexp(`^http://127\.0\.0\.1:\d+/[\w-]{32}/\n`))
@@ -82,6 +82,6 @@ var _ = Describe("dashboard", func() {
 		page, err := io.ReadAll(get(address).Body)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(page)).To(And(ContainSubstring(named.nodes[0]), Not(ContainSubstring(other.nodes[0])), Not(ContainSubstring(other.policy))))
-		Expect(fails("dashboard", "nowhere")).To(ContainSubstring(`there is no policy "nowhere"`))
+		Expect(fails("dashboard", "nowhere")).To(ContainSubstring(`policy "nowhere" not found`))
 	})
 })

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("docs/kubectl.md", func() {
-	It("uses commands and flags that there are", func() {
+	It("uses commands and flags that exist", func() {
 		text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", "kubectl.md"))
 		Expect(err).NotTo(HaveOccurred())
 		lines := regexp.MustCompile("(?m)(?:^\\$ |\\| `)kubectl reboot ([^`|\n]+)").FindAllStringSubmatch(string(text), -1)

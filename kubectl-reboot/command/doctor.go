@@ -26,13 +26,16 @@ func doctorCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "doctor [NODE]",
-		Short: "What is wrong with the installation, and how to fix it",
-		Long: `What is wrong with the installation, with the command that fixes it or shows more: the version of the API server, manager
-and agents, their rights, other programs that reboot nodes, engines, policies, windows, budgets, gates and clocks. With a node,
+		Short: "Find what is wrong with the installation, and how to fix it",
+		Long: `Find what is wrong with the installation, and print the command that fixes it or
+shows more. It checks the versions of the API server, the manager and the
+agents, their permissions, other programs that reboot nodes, update engines,
+policies, windows, PodDisruptionBudgets, gates and clocks. With a node, it shows
 what concerns that node.
 
-It writes nothing. The exit code is 1 where there is a problem, or a check could not be made; warnings alone leave it 0.
-ClusterRole reboot-operator-doctor gives the rights for all checks.`,
+It writes nothing. The exit code is 1 if there is a problem or a check failed to
+run, and 0 if there are only warnings. ClusterRole reboot-operator-doctor gives
+the permissions for all checks.`,
 		Example: `  kubectl reboot doctor
   kubectl reboot doctor n4
   kubectl reboot doctor -o json`,
@@ -48,7 +51,7 @@ ClusterRole reboot-operator-doctor gives the rights for all checks.`,
 			if len(args) > 0 {
 				name := bare(nodeKinds, args[0])[0]
 				if node, _ := cluster.Fleet.Node(name); node == nil {
-					return fmt.Errorf("there is no node %q", name)
+					return fmt.Errorf("node %q not found", name)
 				}
 				report = report.About(name)
 			}

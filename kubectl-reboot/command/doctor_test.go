@@ -80,13 +80,13 @@ var _ = Describe("doctor", Serial, func() {
 		Expect(by).NotTo(Or(HaveKey(doctor.Version), HaveKey(doctor.Clocks), HaveKey(doctor.Windows), HaveKey(doctor.Gates)))
 
 		Expect(found(func(*call) {}, "node/"+p.nodes[0])).To(HaveKey(doctor.Operators), "it concerns every node")
-		Expect(fails("doctor", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
+		Expect(fails("doctor", "nowhere")).To(Equal("error: node \"nowhere\" not found\n"))
 		stdout, _, err := run([]string{"doctor"})
 		Expect(err).To(HaveOccurred())
 		Expect(stdout).To(And(MatchRegexp(`(?m)^✗ Operators +kured runs as daemonset default/kured`), HavePrefix("✓ Version\n")))
 	})
 
-	It("takes no clock for wrong because the API server answers slowly", func() {
+	It("does not report a wrong clock because the API server is slow", func() {
 		p := newPool(1)
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: p.nodes[0]},
@@ -102,7 +102,7 @@ var _ = Describe("doctor", Serial, func() {
 		Expect(by[doctor.Clocks]).To(BeEmpty())
 	})
 
-	It("checks the version also where a proxy takes the date away, and reports that of the clocks", func() {
+	It("checks the version even if a proxy removes the date, and says that the clocks are unknown", func() {
 		newPool(1)
 		by := found(func(c *call) {
 			c.wire.Meddle(nil, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -117,7 +117,7 @@ var _ = Describe("doctor", Serial, func() {
 		Expect(by[doctor.Clocks]).To(HaveExactElements(HaveField("Message", "the API server's answer has no date to compare with")))
 	})
 
-	It("reports what it may not read, and does not call that well", func() {
+	It("reports what it may not read, and does not call that healthy", func() {
 		applyUserRoles()
 		newPool(1)
 		by := found(as("doctor-viewer", "reboot-operator-fleet-viewer"))

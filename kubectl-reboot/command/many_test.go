@@ -56,7 +56,7 @@ var _ = Describe("A command for many", func() {
 			stdout, stderr, err := run(request, answer(no))
 			Expect(err).To(HaveOccurred())
 			Expect(stdout).To(BeEmpty())
-			Expect(stderr).To(Equal("This asks for a reboot of 2 nodes. Go on? [y/N] error: nothing was written: answer y, or use --yes\n"))
+			Expect(stderr).To(Equal("This requests a reboot of 2 nodes. Continue? [y/N] error: nothing was written: answer y, or use --yes\n"))
 			Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
 		}
 		stdout, _, err := run(request, answer("y\n"))
@@ -64,7 +64,7 @@ var _ = Describe("A command for many", func() {
 		Expect(stdout).To(Equal("node/" + p.nodes[0] + " reboot requested\nnode/" + p.nodes[1] + " reboot requested\n"))
 	})
 
-	It("takes requests back, by annotation and by label, and says what has begun", func() {
+	It("removes requests by annotation and by label, and says what has begun", func() {
 		p := newPool(3, paused)
 		ok("request", p.nodes[0], "--reason=why")
 		p.patch(p.nodes[1], map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelRebootRequested: "firmware"}}})
@@ -96,18 +96,18 @@ var _ = Describe("A command for many", func() {
 		}
 	})
 
-	It("refuses what is empty, or two things", func() {
+	It("refuses an empty selection, and two selections", func() {
 		p := newPool(1, paused)
 		Expect(fails("pause")).To(HavePrefix("error: pause requires a policy or a node, -l or --all: "))
 		for _, args := range [][]string{{"-l", "a=b", "--all"}, {p.nodes[0], "--all"}, {p.nodes[0], "-l", "a=b"}} {
 			Expect(fails(append([]string{"pause"}, args...)...)).To(Equal("error: names, --selector and --all exclude each other\n"))
 		}
-		Expect(fails("pause", "-l", "example.com/pool=nobody")).To(Equal("error: nothing is selected\n"))
+		Expect(fails("pause", "-l", "example.com/pool=nobody")).To(Equal("error: nothing matches the selector\n"))
 		Expect(fails("pause", "-l", "a in")).To(HavePrefix("error: --selector \""))
 		q := newPool(2)
 		byLabel := fleettest.PoolLabel + "=" + q.policy
 		Expect(fails("pause", "-l", byLabel, "--until=2h")).To(Equal("error: a node's pause has no end: leave out --until, or pause its policy\n"))
-		Expect(fails("resume", "-l", byLabel, "--halt")).To(Equal("error: a node has no halt: leave out --halt, or resume its policy\n"))
+		Expect(fails("resume", "-l", byLabel, "--halt")).To(Equal("error: a node cannot be halted: leave out --halt, or resume its policy\n"))
 		Expect(p.get().Spec.Pause.Reason).To(Equal("test"))
 		Expect(fails("pause", "--all", "--timeout=1m")).To(Equal("error: --timeout is for --wait\n"))
 		Expect(fails("pause", "--all", "--wait", "--dry-run=client")).To(HavePrefix("error: --wait and --dry-run exclude each other"))
@@ -116,7 +116,7 @@ var _ = Describe("A command for many", func() {
 })
 
 var _ = Describe("request", func() {
-	It("refuses a node that runs Windows, on which no agent would ever answer", func() {
+	It("refuses a node that runs Windows, which cannot have an agent", func() {
 		p := newPool(2, paused)
 		p.patch(p.nodes[1], map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelOSStable: "windows"}}})
 		stdout, stderr, err := run([]string{"request", "--all", "--reason=why", "--yes"})
@@ -183,7 +183,7 @@ var _ = Describe("pause --all", func() {
 		Expect(windows.get().Spec.Urgent.All).NotTo(BeNil(), "the pause counts")
 	})
 
-	It("waits until nothing is disrupted any more", func() {
+	It("waits until no node is disrupted any more", func() {
 		p := newPool(2)
 		p.needs(p.nodes[0])
 		p.needs(p.nodes[1])
@@ -273,7 +273,7 @@ var _ = Describe("request --wait", func() {
 		Expect(api.Status().Update(context.Background(), silent)).To(Succeed())
 		_, stderr, err := run([]string{"resume", "rbp/" + p.policy, "--wait", "--timeout=2s"})
 		Expect(err).To(HaveOccurred())
-		Expect(stderr).To(Equal("error: --wait ended before all were done: 0 of 1 done, 1 of unknown need\n"))
+		Expect(stderr).To(Equal("error: --wait ended before all nodes were done: 0 of 1 done, 1 of unknown need\n"))
 	})
 
 	It("fails when its time is over, or a node is deleted", func() {
@@ -285,7 +285,7 @@ var _ = Describe("request --wait", func() {
 		out, done := begin("request", p.nodes[0], "--reason=why", "--wait")
 		Eventually(out.String).Should(ContainSubstring("  0 of 1 done, 1 requested\n"))
 		Expect(api.Delete(context.Background(), node(p.nodes[0]))).To(Succeed())
-		Eventually(done).Should(Receive(MatchError("--wait ended before all were done: deleted: node " + p.nodes[0])))
+		Eventually(done).Should(Receive(MatchError("--wait ended before all nodes were done: deleted: node " + p.nodes[0])))
 	})
 })
 
@@ -309,7 +309,7 @@ var _ = Describe("abort", func() {
 
 		p.patch(name, cordon)
 		p.commits(name)
-		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted: nothing stops that"))
+		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted, which cannot be stopped"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 
 		By("naming no way back once the machine is")
@@ -323,7 +323,7 @@ var _ = Describe("abort", func() {
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
 
-	It("names the way back where hooks are asked before the drain", func() {
+	It("names the way back if before-hooks run", func() {
 		p := newPool(1, fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup-done"}}
 		}))

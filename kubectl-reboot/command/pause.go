@@ -25,11 +25,13 @@ func pauseCommand(s *Session) *cobra.Command {
 	reason, until := "", ""
 	cmd := &cobra.Command{
 		Use:   "pause (POLICY|NODE... | -l SELECTOR | --all)",
-		Short: "No new reboots of policies or nodes",
-		Long: `No new reboots: of a policy, by spec.pause, or of a node, by annotation ` + v1alpha1.AnnotationPaused + `,
-whose value is the reason. What is in progress finishes; a node that has its grant and has not begun to drain loses it.
+		Short: "Stop new reboots of a policy or a node",
+		Long: `Stop new reboots of a policy, with spec.pause, or of a node, with annotation
+` + v1alpha1.AnnotationPaused + `. Reboots in progress finish. A grant whose drain has
+not begun is cancelled.
 
-With --all it is the emergency stop: no node of any policy begins. A pause that lasts as long or longer stays as it is.`,
+With --all this is the emergency stop: it pauses every policy. A pause that lasts
+as long or longer is kept.`,
 		Example: `  kubectl reboot pause rbp/workers --reason="Black Friday" --until=2026-12-01T06:00:00+01:00
   kubectl reboot pause rbp/workers --until=2h
   kubectl reboot pause node/n4 --reason="disk swap"
@@ -56,8 +58,8 @@ With --all it is the emergency stop: no node of any policy begins. A pause that 
 	w.bind(cmd)
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
 	w.wait.bind(cmd, "none of the nodes is being drained or rebooted", notDisrupted)
-	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the pause is reported.")
-	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself: 2026-12-01T06:00:00+01:00, or 2h or 2d from now. Only for a policy.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Reason, which is shown wherever the pause is reported.")
+	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself, such as 2026-12-01T06:00:00+01:00, or 2h or 2d from now. For policies only.")
 	return cmd
 }
 
@@ -144,12 +146,13 @@ func resumeCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume (POLICY|NODE... | -l SELECTOR | --all)",
 		Short: "End a pause, or a halt after failures",
-		Long: `Let a policy or a node go on. The end of a policy's pause removes spec.pause. The end of its halt after failures is
-annotation ` + v1alpha1.AnnotationResume + `, with the reason. The end of a node's pause removes annotation
-` + v1alpha1.AnnotationPaused + `.
+		Long: `End the pause of a policy or a node, or the halt of a policy after failures. This
+removes spec.pause, removes annotation ` + v1alpha1.AnnotationPaused + ` from the node, or
+sets annotation ` + v1alpha1.AnnotationResume + ` with the reason.
 
-Without a flag it ends what is in force. A policy that is paused and halted needs a flag: --pause, --halt or both.
---all ends pauses only, also one from before an emergency stop; --dry-run=client lists them.`,
+If a policy is both paused and halted, say what to end: --pause, --halt or both.
+--all ends pauses only, including those from before an emergency stop; list them
+with --dry-run=client first.`,
 		Example: `  kubectl reboot resume rbp/workers
   kubectl reboot resume rbp/workers --pause
   kubectl reboot resume rbp/workers --halt --reason="disk of n4 replaced"
@@ -167,12 +170,12 @@ Without a flag it ends what is in force. A policy that is paused and halted need
 		},
 	}
 	w.bind(cmd)
-	w.ask(cmd, "This lets %s go on. Go on?")
+	w.ask(cmd, "This resumes %s. Continue?")
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
 	w.wait.bind(cmd, "each of the nodes is in service and needs no reboot", notInService)
-	cmd.Flags().BoolVar(&r.pause, "pause", false, "End the pause, and no halt.")
-	cmd.Flags().BoolVar(&r.halt, "halt", false, "End the halt, and no pause. Only for a policy.")
-	cmd.Flags().StringVar(&r.reason, "reason", "", "What was repaired; the event of the halt's end shows it.")
+	cmd.Flags().BoolVar(&r.pause, "pause", false, "End the pause only.")
+	cmd.Flags().BoolVar(&r.halt, "halt", false, "End the halt only. For policies only.")
+	cmd.Flags().StringVar(&r.reason, "reason", "", "What you repaired. The event that reports the end of the halt shows it.")
 	return cmd
 }
 
@@ -191,7 +194,7 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	pause, halt := r.pause, r.halt
 	if !pause && !halt {
 		if paused != "" && halted != "" {
-			return "", fmt.Errorf("the policy is %s, and it is %s; end one of them by %s, or %s", paused, halted,
+			return "", fmt.Errorf("the policy is %s, and it is %s; end one of them with %s, or %s", paused, halted,
 				r.session.command("kubectl reboot resume rbp/%s --pause", p.Name), r.session.command("kubectl reboot resume rbp/%s --halt", p.Name))
 		}
 		pause, halt = true, true
@@ -259,7 +262,7 @@ func described(subject, why string) string {
 	return subject + " (" + why + ")"
 }
 
-var errNoHalt = errors.New("a node has no halt: leave out --halt, or resume its policy")
+var errNoHalt = errors.New("a node cannot be halted: leave out --halt, or resume its policy")
 
 func (r resumption) node(n *corev1.Node) (string, error) {
 	switch {
@@ -278,5 +281,5 @@ func (r resumption) unwritten() string {
 	if r.reason == "" {
 		return ""
 	}
-	return ", without the reason, which is only stored at the end of a halt"
+	return ", but the reason was not stored, because only the end of a halt stores one"
 }

@@ -23,15 +23,17 @@ func requestCommand(s *Session) *cobra.Command {
 	reason, urgent, cancel := "", false, false
 	cmd := &cobra.Command{
 		Use:   "request (NODE... | -l SELECTOR | --all) (--reason WHY | --cancel)",
-		Short: "Ask for a reboot without an update",
-		Long: `Ask for a reboot without an update, by annotation ` + v1alpha1.AnnotationRebootRequested + `. The nodes wait for
-their turn like any other; the agent takes the annotation away after one confirmed reboot.
+		Short: "Request a reboot without an update",
+		Long: `Request a reboot without an update, with annotation
+` + v1alpha1.AnnotationRebootRequested + `. The node waits for its turn like any other, and
+the agent removes the annotation after one confirmed reboot.
 
-With --urgent they go before the others, and windows and blackouts do not count for them, where their policy has
-spec.urgent.requested. All else counts: a pause, maxUnavailable, PodDisruptionBudgets, gates and hooks.
+With --urgent the node goes before the others and ignores windows and blackouts,
+if its policy has spec.urgent.requested. A pause, maxUnavailable,
+PodDisruptionBudgets, gates and hooks still apply.
 
---cancel removes requests, also one by label. A node that waits for nothing else then needs no reboot. One whose drain has
-begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
+--cancel removes requests, including those made with a label. If the drain of the
+node has begun, the node is rebooted anyway; kubectl reboot abort stops that.`,
 		Example: `  kubectl reboot request n4 n5 --reason="firmware update"
   kubectl reboot request -l pool=blue --reason="firmware update" --wait
   kubectl reboot request n4 --reason="firmware update" --dry-run=server -o yaml
@@ -44,7 +46,7 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 			case cancel && (urgent || reason != ""):
 				return errors.New("--cancel removes requests: leave out --reason and --urgent")
 			case cancel:
-				w.question = "This takes back the requests of %s. Go on?"
+				w.question = "This removes the requests of %s. Continue?"
 				return w.each(cmd.Context(), args, findNode, byKind(w.cancelRequest, nil))
 			case strings.TrimSpace(reason) == "":
 				return errors.New(`--reason is missing: it is shown wherever the request is reported`)
@@ -69,12 +71,12 @@ begun is drained and rebooted all the same: kubectl reboot abort stops it.`,
 		},
 	}
 	w.bind(cmd)
-	w.ask(cmd, "This asks for a reboot of %s. Go on?")
-	cmd.Flags().BoolVar(&cancel, "cancel", false, "Take the requests of the nodes back.")
+	w.ask(cmd, "This requests a reboot of %s. Continue?")
+	cmd.Flags().BoolVar(&cancel, "cancel", false, "Remove the requests of the nodes.")
 	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
 	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", notInService)
-	cmd.Flags().BoolVar(&urgent, "urgent", false, "Outside the windows, too, and before other nodes. Only if the policy has spec.urgent.requested.")
-	cmd.Flags().StringVar(&reason, "reason", "", "Why: shown wherever the request is reported. Required.")
+	cmd.Flags().BoolVar(&urgent, "urgent", false, "Reboot outside the windows, too, and before other nodes. Needs spec.urgent.requested in the policy.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Reason, which is shown wherever the request is reported. Required.")
 	return cmd
 }
 

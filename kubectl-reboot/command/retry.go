@@ -17,11 +17,13 @@ func retryCommand(s *Session) *cobra.Command {
 	w := writeOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "retry (NODE... | -l SELECTOR | --all)",
-		Short: "End the back-off after a failed attempt",
-		Long: `End the back-off of nodes whose last attempt failed, by annotation ` + v1alpha1.AnnotationRetry + `: they
-are tried again at once. Windows, gates, maxUnavailable and all other checks count as before.
+		Short: "Try failed nodes again without waiting for the back-off",
+		Long: `Try nodes again whose last attempt failed, without waiting for their back-off,
+with annotation ` + v1alpha1.AnnotationRetry + `. Windows, gates, maxUnavailable and all
+other checks still apply.
 
-The annotation names the attempt that failed. If the next one fails too, the node backs off again.`,
+The annotation names the attempt that failed. If the next attempt fails too, the
+node backs off again.`,
 		Example: `  kubectl reboot retry n4
   kubectl reboot retry n4 n5 --wait
   kubectl reboot retry --all --dry-run=client`,
@@ -30,7 +32,7 @@ The annotation names the attempt that failed. If the next one fails too, the nod
 		RunE:              func(cmd *cobra.Command, args []string) error { return retryNodes(cmd.Context(), &w, args) },
 	}
 	w.bind(cmd)
-	w.ask(cmd, "This retries those of %s that back off. Go on?")
+	w.ask(cmd, "This retries those of %s that back off. Continue?")
 	w.selection.bind(cmd, &corev1.NodeList{}, "All nodes.")
 	w.wait.bind(cmd, "each of the nodes is back in service and needs no reboot", notInService)
 	return cmd

@@ -86,9 +86,12 @@ func (s *Session) Run(ctx context.Context, args []string) error {
 func (s *Session) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-reboot",
-		Short: "Reboots of nodes: how far, why not, and when",
-		Long: `Reboots of nodes, as reboot-operator decides about them: how far they are, why a node waits, when windows open.
-Answers come from the planner that the manager runs, so there is one while no manager runs, too.`,
+		Short: "Show and control how reboot-operator reboots nodes",
+		Long: `Show and control how reboot-operator reboots nodes: the progress of reboots, why a
+node waits, and when windows open.
+
+The answers come from the manager's own planner, which this program contains, so
+they are available while no manager runs.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl reboot"},
 		SilenceUsage:      true,
 		SilenceErrors:     true,
@@ -152,7 +155,7 @@ func (s *Session) explained(err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w; %s", err, cmp.Or(s.rights, "ClusterRole reboot-operator-fleet-viewer allows reading, and reboot-operator-fleet-operator also writing"))
 	case apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && apierrors.IsNotFound(err) && status.Status().Details.Group == v1alpha1.GroupVersion.Group:
-		return fmt.Errorf("%w: this cluster has no RebootPolicies, reboot-operator is not installed", err)
+		return fmt.Errorf("%w: this cluster does not know RebootPolicies: install reboot-operator", err)
 	}
 	return err
 }
@@ -177,7 +180,7 @@ func versionCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:               "version",
-		Short:             "The plugin's version",
+		Short:             "Print the version of this plugin",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {

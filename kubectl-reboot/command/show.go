@@ -29,10 +29,11 @@ func statusCommand(s *Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [POLICY...]",
 		Short: "Show policies and nodes",
-		Long: `Show each policy with its limit, its window and its nodes, which reboots are in progress, in which phase and for
-how long, and why the others wait.
+		Long: `Show each policy with its limit, window and nodes, the reboots in progress with
+their phase and duration, and why the other nodes wait.
 
-With --watch it is drawn again in place whenever something changes; in a pipe there is one line for each change.`,
+With --watch the screen is updated whenever something changes. If the output is a
+pipe, each change is printed as a line.`,
 		Example: `  kubectl reboot status
   kubectl reboot status workers --watch
   kubectl reboot status -o wide`,
@@ -110,9 +111,10 @@ func explainCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "explain NODE",
-		Short: "Why a node is not rebooting, or how far it is",
-		Long: `Why a node is not rebooting, or how far its reboot is: which policy answers for it, whether it needs a reboot and why,
-the one reason why it waits, every check in its order, what has happened and what is to come, and what to do.`,
+		Short: "Explain why a node is not rebooting, or how far its reboot is",
+		Long: `Explain why a node is not rebooting, or how far its reboot is: which policy governs
+it, whether and why it needs a reboot, the reason why it waits, the result of every
+check, what has happened and what comes next, and what you can do.`,
 		Example: `  kubectl reboot explain n4
   kubectl reboot explain n4 -o json`,
 		Args:              oneNode,
@@ -137,13 +139,14 @@ func forecastCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "forecast [POLICY...]",
-		Short: "When each node will be rebooted, and when all is done",
-		Long: `When each node will be rebooted, and when all is done: the planner that the manager runs, run forward over the coming
-windows, with the durations that status.history has measured. What waits for a person or another system stays, and is shown apart.
-A policy in mode DryRun is shown as if it acted.
+		Short: "Show when each node will be rebooted, and when all are done",
+		Long: `Show when each node will be rebooted, and when all are done. The forecast runs the
+manager's planner over the coming windows, with the durations in status.history.
+Nodes that wait for a person or another system are listed separately. A policy in
+mode DryRun is shown as if it had mode Enforce.
 
--o svg draws one policy over the coming windows, and -o html is the page of kubectl reboot dashboard, standing still. Both need
-nothing from elsewhere.`,
+-o svg draws one policy over the coming windows, and -o html writes the page of
+kubectl reboot dashboard as it is now. Both files load nothing from elsewhere.`,
 		Example: `  kubectl reboot forecast workers
   kubectl reboot forecast workers -o wide
   kubectl reboot forecast workers -o svg > workers.svg
@@ -194,9 +197,10 @@ func windowsCommand(s *Session) *cobra.Command {
 	next := 10
 	cmd := &cobra.Command{
 		Use:   "windows [POLICY...]",
-		Short: "The coming windows, in their own time and in UTC",
-		Long: `The coming windows of policies, by the clocks of their time zones and in UTC, with the blackouts and the clock changes
-that come in between. They are computed from the spec, here. A halt or a pause, in which none starts, is shown above them.`,
+		Short: "Show the coming windows, in their time zones and in UTC",
+		Long: `Show the coming windows of policies, in their time zones and in UTC, with the
+blackouts and clock changes between them. They are computed from the spec by this
+program. A halt or a pause, during which no reboot starts, is shown above them.`,
 		Example: `  kubectl reboot windows workers
   kubectl reboot windows workers --next 50 -o wide`,
 		ValidArgsFunction: completeNames(0, s.policyNames),
@@ -208,7 +212,7 @@ that come in between. They are computed from the spec, here. A halt or a pause, 
 		},
 	}
 	o.bind(cmd, asJSON, asYAML, asWide)
-	cmd.Flags().IntVar(&next, "next", next, "How many openings of each policy to show.")
+	cmd.Flags().IntVar(&next, "next", next, "Number of windows to show for each policy.")
 	return cmd
 }
 
@@ -232,9 +236,10 @@ func historyCommand(s *Session) *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
 		Use:   "history [NODE...]",
-		Short: "How the last reboots of nodes ended",
-		Long: `How the last reboots of nodes ended, with versions and durations, the newest last: what status.history of all policies
-remembers, which is at most the last 20 of each. Nodes that are gone are remembered, too.`,
+		Short: "Show how the last reboots of nodes ended",
+		Long: `Show how the last reboots of nodes ended, with versions and durations, the newest
+last. They come from status.history of all policies, which holds at most the last
+20 reboots of each policy. Nodes that were deleted are included.`,
 		Example: `  kubectl reboot history n4
   kubectl reboot history -o wide`,
 		ValidArgsFunction: completeNames(0, s.nodeNames),
@@ -267,7 +272,7 @@ func anyKnown(ctx context.Context, s *Session, attempts []history.Attempt, names
 			continue
 		}
 		if _, err := get(ctx, c, &corev1.Node{}, name); apierrors.IsNotFound(err) {
-			return fmt.Errorf("there is no node %q, and status.history has no reboot of it", name)
+			return fmt.Errorf("node %q not found, and status.history has no reboot of it", name)
 		}
 	}
 	return nil
@@ -278,9 +283,10 @@ func reportCommand(s *Session) *cobra.Command {
 	selector := ""
 	cmd := &cobra.Command{
 		Use:   "report [POLICY...]",
-		Short: "What each node runs, since when it needs a reboot, and why it waits",
-		Long: `What each node runs, since when it needs a reboot, and why it waits: a row for each node, for audits and spreadsheets.
-Without names it is all nodes of the cluster, also those that no policy governs.`,
+		Short: "List what each node runs, when it began to need a reboot, and why it waits",
+		Long: `List what each node runs, when it began to need a reboot, and why it waits: one row
+for each node, for audits and spreadsheets. Without names it lists all nodes of the
+cluster, including those without a policy.`,
 		Example: `  kubectl reboot report
   kubectl reboot report workers -o csv > workers.csv
   kubectl reboot report -l pool=blue -o json`,

@@ -105,9 +105,9 @@ var _ = Describe("explain and status", func() {
 		Expect(ok("explain", "nodes/"+p.nodes[0], "-o", "yaml")).To(ContainSubstring("\nverdict: Waiting\n"))
 		Expect(ok("status")).To(MatchRegexp(`(?m)^` + p.policy + ` +1 +1 +\? +1 +0 +0 +\?  paused$`))
 		Expect(ok("status", "-o", "wide")).To(ContainSubstring("  UNAVAILABLE\n"))
-		Expect(fails("explain", "nowhere")).To(Equal("error: there is no node \"nowhere\"\n"))
+		Expect(fails("explain", "nowhere")).To(Equal("error: node \"nowhere\" not found\n"))
 		Expect(fails("explain")).To(HavePrefix("error: explain requires exactly 1 argument, the node: kubectl reboot explain NODE"))
-		Expect(fails("status", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\"; there are: "))
+		Expect(fails("status", "nowhere")).To(HavePrefix("error: policy \"nowhere\" not found; the policies are: "))
 		Expect(fails("status", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of json, yaml, wide\n"))
 	})
 
@@ -159,7 +159,7 @@ var _ = Describe("forecast", func() {
 		text := ok("forecast", p.policy)
 		Expect(text).To(And(HavePrefix("policy "+p.policy+"\nNODE "), ContainSubstring("  weeknights\n"),
 			MatchRegexp(`(?m)^`+p.nodes[1]+` +NodePaused +the node is paused`),
-			ContainSubstring("\nDone "), ContainSubstring("but for 1 node that stays"), ContainSubstring("assumed, as no reboot has been measured")))
+			ContainSubstring("\nDone "), ContainSubstring("but for 1 node that stays"), ContainSubstring("assumed, because no reboot has been measured")))
 		Expect(strings.Index(text, p.nodes[0])).To(BeNumerically("<", strings.Index(text, p.nodes[2])))
 		var tables []timetable.Timetable
 		Expect(json.Unmarshal([]byte(ok("forecast", "rbp/"+p.policy, "-o", "json")), &tables)).To(Succeed())
@@ -179,8 +179,8 @@ var _ = Describe("forecast", func() {
 		Expect(ok("forecast", p.policy, "-o", "svg")).To(And(HavePrefix("<svg "), ContainSubstring(p.nodes[0])))
 		Expect(ok("forecast", "-o", "html")).To(And(HavePrefix("<!doctype html>"), ContainSubstring(p.nodes[0])))
 		newPool(0)
-		Expect(fails("forecast", "-o", "svg")).To(HavePrefix("error: -o svg draws one policy: name it; there are: "))
-		Expect(fails("forecast", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\""))
+		Expect(fails("forecast", "-o", "svg")).To(HavePrefix("error: -o svg draws one policy: name it; the policies are: "))
+		Expect(fails("forecast", "nowhere")).To(HavePrefix("error: policy \"nowhere\" not found"))
 	})
 })
 
@@ -218,9 +218,9 @@ var _ = Describe("report", func() {
 		Expect(rows).To(HaveExactElements(
 			And(HaveField("Node", p.nodes[0]), HaveField("OS", "Flatcar 4459.2.0"), HaveField("Reason", v1alpha1.ReasonPaused)), HaveField("Node", p.nodes[1])))
 		Expect(ok("report")).To(And(ContainSubstring(p.nodes[0]), ContainSubstring(other.nodes[0])))
-		Expect(fails("report", "nowhere")).To(HavePrefix("error: there is no policy \"nowhere\""))
+		Expect(fails("report", "nowhere")).To(HavePrefix("error: policy \"nowhere\" not found"))
 		Expect(fails("report", "-l", "pool in")).To(ContainSubstring("write it as pool=blue, zone!=a or 'pool in (blue,green)'"))
-		Expect(fails("history", "nope")).To(Equal("error: there is no node \"nope\", and status.history has no reboot of it\n"))
+		Expect(fails("history", "nope")).To(Equal("error: node \"nope\" not found, and status.history has no reboot of it\n"))
 		Expect(fails("report", "-l", "a=b=c")).To(HavePrefix("error: --selector \""))
 		Expect(fails("report", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of table, csv, json\n"))
 	})
@@ -265,7 +265,7 @@ func watch(out *output, screen *terminal.Terminal, look func(*http.Request), arg
 	}()
 	DeferCleanup(func() {
 		cancel()
-		Eventually(done).Should(Receive(BeNil()), "an interrupt is no error")
+		Eventually(done).Should(Receive(BeNil()), "an interrupt is not an error")
 	})
 }
 
@@ -324,7 +324,7 @@ var _ = Describe("status --watch", func() {
 		}()
 		Eventually(out.String).Should(ContainSubstring("paused\n"))
 		line.Cut()
-		Eventually(out.String).Should(ContainSubstring("this may be outdated, the API server cannot be watched: "))
+		Eventually(out.String).Should(ContainSubstring("this may be out of date, because the API server cannot be watched: "))
 		line.Restore()
 		ok("resume", p.policy)
 		Eventually(out.String).Should(ContainSubstring("always open\n"))
@@ -332,6 +332,6 @@ var _ = Describe("status --watch", func() {
 
 	It("refuses what it cannot show", func() {
 		Expect(fails("status", "--watch", "-o", "json")).To(Equal("error: --watch shows text only: leave out --output\n"))
-		Expect(fails("status", "nowhere", "--watch")).To(HavePrefix("error: there is no policy \"nowhere\""))
+		Expect(fails("status", "nowhere", "--watch")).To(HavePrefix("error: policy \"nowhere\" not found"))
 	})
 })

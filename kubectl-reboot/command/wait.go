@@ -29,7 +29,7 @@ type waitOptions struct {
 func (w *waitOptions) bind(cmd *cobra.Command, until string, remaining status.Left) {
 	w.left = remaining
 	cmd.Flags().BoolVar(&w.on, "wait", false, "Report progress until "+until+".")
-	cmd.Flags().Var((*days)(&w.timeout), "timeout", "How long --wait waits, such as 2h or 1d; then it fails. 0: for ever.")
+	cmd.Flags().Var((*days)(&w.timeout), "timeout", "How long --wait waits before it fails, such as 2h or 1d, or 0 for no limit.")
 }
 
 // days is a duration that may have days.
@@ -135,9 +135,9 @@ func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.O
 	case over:
 		return err
 	case before.Nodes == 0:
-		return errors.New("--wait ended before anything was known")
+		return errors.New("--wait ended before the state of the nodes was known")
 	}
-	return fmt.Errorf("--wait ended before all were done: %s", before)
+	return fmt.Errorf("--wait ended before all nodes were done: %s", before)
 }
 
 // nodes returns the affected nodes: nodes that were written, nodes of policies that were written,
@@ -177,7 +177,7 @@ func (w *waitOptions) nodes(f fleet.Fleet, written []client.Object) (nodes map[s
 		}
 	}
 	if len(gone) > 0 {
-		return nil, false, fmt.Errorf("--wait ended before all were done: deleted: %s", strings.Join(gone, ", "))
+		return nil, false, fmt.Errorf("--wait ended before all nodes were done: deleted: %s", strings.Join(gone, ", "))
 	}
 	return nodes, true, nil
 }

@@ -194,7 +194,7 @@ func (w *watcher) trouble() string {
 	defer w.mu.Unlock()
 	for _, path := range slices.Sorted(maps.Keys(w.failed)) {
 		if w.failed[path] != "" {
-			return "this may be outdated, the API server cannot be watched: " + w.failed[path]
+			return "this may be out of date, because the API server cannot be watched: " + w.failed[path]
 		}
 	}
 	return ""

@@ -50,7 +50,7 @@ type writeOptions struct {
 // ask makes the command ask before it writes to the objects that -l or --all selects.
 func (w *writeOptions) ask(cmd *cobra.Command, question string) {
 	w.question = question
-	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "With -l or --all: do not ask.")
+	cmd.Flags().BoolVarP(&w.yes, "yes", "y", false, "Do not ask for confirmation with -l or --all.")
 }
 
 // confirm asks the question, unless --yes or a dry run makes it unnecessary.
@@ -74,7 +74,7 @@ func (w *writeOptions) bind(cmd *cobra.Command) {
 	cmd.PreRunE = func(*cobra.Command, []string) error { return w.check() }
 	w.print = genericclioptions.NewPrintFlags("")
 	w.print.AddFlags(cmd)
-	cmd.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "Must be none, server or client. Server: send the request and keep nothing; client: send nothing.")
+	cmd.Flags().StringVar(&w.dryRun, "dry-run", dryRunNone, "Must be none, server or client. With client nothing is sent; with server the API server checks the request and discards it.")
 	completeFlag(cmd, "output", oneOf(w.print.AllowedFormats()...))
 	completeFlag(cmd, "dry-run", oneOf(dryRunNone, dryRunServer, dryRunClient))
 }
@@ -88,7 +88,7 @@ func (w *writeOptions) check() error {
 		return w.wait.check(*w.print.OutputFormat)
 	case dryRunClient, dryRunServer:
 		if w.wait.on {
-			return errors.New("--wait and --dry-run exclude each other: nothing happens in a dry run")
+			return errors.New("--wait and --dry-run exclude each other, because nothing happens in a dry run")
 		}
 		return nil
 	}
@@ -187,7 +187,7 @@ func (w *writeOptions) write(ctx context.Context, c client.Client, object client
 		tried = true
 		before, ok := object.DeepCopyObject().(client.Object)
 		if !ok {
-			return fmt.Errorf("%T is no object", object)
+			return fmt.Errorf("%T is not an object", object)
 		}
 		var err error
 		if done, err = e(object); err != nil || w.dryRun == dryRunClient || equality.Semantic.DeepEqual(before, object) {

@@ -60,7 +60,7 @@ var _ = Describe("request", func() {
 		Expect(fails("request", p.nodes[0], "--reason=why", "--dry-run=maybe")).To(Equal("error: --dry-run \"maybe\" must be none, server or client\n"))
 	})
 
-	It("shows each object as a document of its own", func() {
+	It("shows each object as a separate document", func() {
 		p := newPool(2, paused)
 		text := ok("request", p.nodes[0], p.nodes[1], "--reason=why", "--dry-run=server", "-o", "yaml")
 		var names []string
@@ -72,7 +72,7 @@ var _ = Describe("request", func() {
 		Expect(names).To(Equal(p.nodes))
 	})
 
-	It("writes nothing where it cannot show what it wrote", func() {
+	It("writes nothing if it cannot show what it wrote", func() {
 		p := newPool(1, paused)
 		Expect(fails("request", p.nodes[0], "--reason=why", "-o", "wide")).To(HavePrefix("error: --output: unable to match a printer"))
 		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRebootRequested))
@@ -167,7 +167,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(fails("pause", p.nodes[0], "--reason=false")).To(ContainSubstring(`--reason "false" does not pause a node`))
 	})
 
-	It("end no pause where there is none", func() {
+	It("do not end a pause that does not exist", func() {
 		p := newPool(1)
 		n := node(p.nodes[0])
 		n.Annotations = map[string]string{v1alpha1.AnnotationPaused: "false"}
@@ -181,9 +181,9 @@ var _ = Describe("pause and resume", func() {
 		Expect(api.Create(context.Background(), twin)).To(Succeed())
 		DeferCleanup(func() { Expect(api.Delete(context.Background(), twin)).To(Succeed()) })
 		Expect(fails("pause", p.policy)).
-			To(Equal("error: there are a node and a policy \"" + p.policy + "\": use node/" + p.policy + " or rbp/" + p.policy + "\n"))
-		Expect(fails("pause", "nowhere")).To(Equal("error: found neither a node nor a policy \"nowhere\"\n"))
-		Expect(fails("pause", "pod/x")).To(Equal("error: \"pod/x\" is neither node/NAME nor rbp/NAME\n"))
+			To(Equal("error: both a node and a policy are named \"" + p.policy + "\": use node/" + p.policy + " or rbp/" + p.policy + "\n"))
+		Expect(fails("pause", "nowhere")).To(Equal("error: no node and no policy is named \"nowhere\"\n"))
+		Expect(fails("pause", "pod/x")).To(Equal("error: \"pod/x\" must be node/NAME or rbp/NAME\n"))
 		Expect(ok("pause", "node/"+p.policy)).To(Equal("node/" + p.policy + " paused\n"))
 		Expect(ok("pause", "rebootpolicy/"+p.policy)).To(HavePrefix("rebootpolicy.reboot-operator.io/" + p.policy + " paused"))
 	})
@@ -198,9 +198,9 @@ var _ = Describe("pause and resume", func() {
 		}).Should(Equal("False resumed: disk replaced"))
 	})
 
-	It("report where a reason is written nowhere", func() {
+	It("say if a reason is not stored", func() {
 		p := newPool(1, paused)
-		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed: no longer paused (test), without the reason, which is only stored at the end of a halt\n"))
+		Expect(ok("resume", p.policy, "--reason=why")).To(HaveSuffix(" resumed: no longer paused (test), but the reason was not stored, because only the end of a halt stores one\n"))
 	})
 
 	It("end the pause or the halt, never both unasked", func() {
@@ -211,7 +211,7 @@ var _ = Describe("pause and resume", func() {
 
 		By("asking which where both are in force")
 		Expect(fails("resume", p.policy)).To(And(ContainSubstring("paused (Black Friday)"), MatchRegexp(`halted \(1 nodes? failed`),
-			HaveSuffix("; end one of them by kubectl reboot resume rbp/"+p.policy+" --pause --kubeconfig="+admin+", or kubectl reboot resume rbp/"+p.policy+" --halt --kubeconfig="+admin+"\n")))
+			HaveSuffix("; end one of them with kubectl reboot resume rbp/"+p.policy+" --pause --kubeconfig="+admin+", or kubectl reboot resume rbp/"+p.policy+" --halt --kubeconfig="+admin+"\n")))
 		Expect(p.get().Spec).To(Equal(before.Spec))
 		Expect(p.get().Annotations).To(Equal(before.Annotations))
 		Expect(ok("status", p.policy)).To(And(ContainSubstring("is paused: Black Friday"), ContainSubstring("has halted: "),
@@ -224,7 +224,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(p.get().Spec.Pause).NotTo(BeNil())
 		Expect(ok("resume", p.policy, "--halt")).To(HaveSuffix(" is not halted; still paused (Black Friday)\n"))
 		Expect(ok("resume", p.policy)).To(HaveSuffix(" resumed: no longer paused (Black Friday)\n"))
-		Expect(fails("resume", p.nodes[0], "--halt")).To(ContainSubstring("a node has no halt: leave out --halt, or resume its policy"))
+		Expect(fails("resume", p.nodes[0], "--halt")).To(ContainSubstring("a node cannot be halted: leave out --halt, or resume its policy"))
 	})
 
 	It("end both where both are named", func() {
@@ -234,7 +234,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(p.get().Spec.Pause).To(BeNil())
 	})
 
-	It("refuse an end that is none", func() {
+	It("refuse an invalid end", func() {
 		p := newPool(1)
 		Expect(fails("pause", p.policy, "--until=tomorrow")).
 			To(Equal("error: --until \"tomorrow\" must be an instant such as 2026-12-01T06:00:00+01:00, or a duration such as 2h or 2d\n"))

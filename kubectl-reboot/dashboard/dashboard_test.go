@@ -394,7 +394,7 @@ func TestServer_Explains(t *testing.T) {
 	page := rendered(t, f, dashboard.Options{Live: true})
 	page.Explain = func(node string) string { return dashboard.Explain(f, dashboard.Options{Zone: Berlin}, node) }
 	s.Show(page)
-	for node, want := range map[string]string{"worker-16": "worker-16 waits: NodePaused\n", "nowhere": `there is no node "nowhere"`, "worker-04": "Do        nothing"} {
+	for node, want := range map[string]string{"worker-16": "worker-16 waits: NodePaused\n", "nowhere": `node "nowhere" not found`, "worker-04": "Do        nothing"} {
 		if _, header, body := ask(t, http.MethodGet, web.URL+s.Path()+"explain?node="+node, ""); !strings.Contains(body, want) || !strings.HasPrefix(header.Get("Content-Type"), "text/plain") {
 			t.Errorf("%s: %s", node, body)
 		}
@@ -461,8 +461,8 @@ func TestServer_Events(t *testing.T) {
 	}
 }
 
-// TestOf_NoTurnComesWhereTheLimitIsZero tests that the advice is not to wait if the limit is zero.
-func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
+// TestOf_NoTurnComesIfTheLimitIsZero tests that the advice is not to wait if the limit is zero.
+func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AtMost("0"))}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
 	v := dashboard.Of(f, dashboard.Options{Zone: time.UTC})
 	if len(v.Waits) != 1 || !strings.HasPrefix(v.Waits[0].Advice.Text, "raise spec.concurrency.maxUnavailable") {

@@ -71,12 +71,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case !local(r.Host):
-		http.Error(w, "this page answers to 127.0.0.1 and localhost only", http.StatusForbidden)
+		http.Error(w, "this page can be opened at 127.0.0.1 and localhost only", http.StatusForbidden)
 	case r.Method != http.MethodGet:
 		h.Set("Allow", http.MethodGet)
-		http.Error(w, "this page only shows: GET", http.StatusMethodNotAllowed)
+		http.Error(w, "this page can only be read (GET)", http.StatusMethodNotAllowed)
 	case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1:
-		http.Error(w, "not found: the address has the token that kubectl reboot dashboard printed", http.StatusNotFound)
+		http.Error(w, "not found: use the whole address that kubectl reboot dashboard printed, with its token", http.StatusNotFound)
 	case rest == "":
 		page, _ := s.current()
 		h.Set("Content-Type", "text/html; charset=utf-8")

@@ -87,7 +87,7 @@ func (t Tile) Label() string {
 func tiles(p status.Policy, why map[string]string) []Tile {
 	known := map[string]Tile{}
 	for _, name := range p.Due {
-		known[name] = Tile{State: Next, Message: "nothing blocks it: the manager grants it next"}
+		known[name] = Tile{State: Next, Message: "nothing blocks it: the manager grants its reboot next"}
 	}
 	for _, w := range p.Waiting {
 		for _, name := range w.Nodes {
@@ -131,7 +131,7 @@ func atRest(p status.Policy, n *record.Node) Tile {
 	case n.Reports() && !fleet.AgentMissing(p.Agents, n.Name):
 		return Tile{State: UpToDate}
 	}
-	return Tile{State: Unknown, Message: "no agent that works reports whether it needs a reboot"}
+	return Tile{State: Unknown, Message: "no working agent reports whether it needs a reboot"}
 }
 
 // stateOfNotice returns the state of a notice's nodes. Nodes that need a person must look different

@@ -74,7 +74,7 @@ func rules(p *v1alpha1.RebootPolicy, f *findings) {
 			covers := earlier.NamespaceSelector == nil ||
 				later.NamespaceSelector != nil && includes(*later.NamespaceSelector, *earlier.NamespaceSelector)
 			if covers && includes(later.PodSelector, earlier.PodSelector) {
-				f.add(Warning, fmt.Sprintf("policy %s: spec.drain.rules[%d] can never match, as rules[%d] takes its pods first", p.Name, i, j), "")
+				f.add(Warning, fmt.Sprintf("policy %s: spec.drain.rules[%d] can never match, because rules[%d] matches its pods first", p.Name, i, j), "")
 				break
 			}
 		}

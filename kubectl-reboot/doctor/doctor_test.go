@@ -108,7 +108,7 @@ func TestExamine(t *testing.T) {
 		"nothing":             {func(*installed) {}, nil},
 		"an old cluster":      {func(c *installed) { c.Minor = 30 }, []string{"Version Problem [] the operator needs 1.31"}},
 		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] let them act as a ServiceAccount"}},
-		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] as its node, each agent only has permissions on that"}},
+		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] if each acted as its node, it would have permissions on that node only"}},
 		"the fallback fits":   {func(c *installed) { c.Minor = 31; plain(c) }, nil},
 		"no manager":          {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
 		"no manager is Ready": {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
@@ -153,7 +153,7 @@ func TestExamine(t *testing.T) {
 		"other versions": {
 			func(c *installed) {
 				c.Deployments[0].Spec.Template.Spec.Containers[0].Image = "localhost:5000/manager:v2"
-			}, []string{"Agents Warning [] the agents are of version v1 and the manager of v2"},
+			}, []string{"Agents Warning [] the agents have version v1, but the manager has v2"},
 		},
 		"digests name no version": {
 			func(c *installed) {
@@ -192,7 +192,7 @@ func TestExamine(t *testing.T) {
 		"never reported": {
 			func(c *installed) { c.nodes[1].Status.Conditions = c.nodes[1].Status.Conditions[:1] }, []string{"Engines Problem [n2] no agent has ever reported"},
 		},
-		"no policy":         {func(c *installed) { c.policies = nil }, []string{"Policies Problem [] there is no RebootPolicy"}},
+		"no policy":         {func(c *installed) { c.policies = nil }, []string{"Policies Problem [] the cluster has no RebootPolicy"}},
 		"no policy selects": {func(c *installed) { c.nodes[0].Labels = nil }, []string{"Policies Warning [n1] no policy selects n1"}},
 		"two policies":      {func(c *installed) { c.policies = append(c.policies, everybody()) }, []string{"Policies Problem [n1 n2] policies rival, workers select the same nodes with the same priority, which are not rebooted; raise spec.priority of one"}},
 		"an empty policy":   {func(c *installed) { c.policies = append(c.policies, Policy("gpu")) }, []string{"Policies Warning [] policy gpu governs no node"}},
@@ -217,7 +217,7 @@ func TestExamine(t *testing.T) {
 		},
 		"too short": {
 			func(c *installed) { c.policies[0].Spec.Windows[0].Duration.Duration = 4 * time.Minute },
-			[]string{"Windows Warning [] the longest window of policy workers lasts 4m0s, and drain and reboot of a node take 5m0s"},
+			[]string{"Windows Warning [] the longest window of policy workers lasts 4m0s, and the drain and reboot of a node take 5m0s"},
 		},
 		"windows that cannot be read": {
 			func(c *installed) { c.policies[0].Spec.Windows[0].TimeZone = "Mars/Olympus" }, []string{"Policies Problem [] policy workers cannot be acted on"},
@@ -240,7 +240,7 @@ func TestExamine(t *testing.T) {
 			func(c *installed) { c.policies[0].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "nobody"} },
 			[]string{"Policies Problem [] policy workers cannot be acted on: it shares the limit of policy nobody, which does not exist"},
 		},
-		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods at any time: their nodes go last and are retried repeatedly"}},
+		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods to run at all times: their nodes are drained last and retried repeatedly"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
 		"a gate that cannot be queried": {
 			func(c *installed) {

@@ -107,10 +107,10 @@ func version(c Cluster, f *findings) {
 		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", found, oldest), "")
 	case agent == nil:
 	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
-		f.add(Problem, found+", which has no constrained impersonation, and the agents act as their nodes: they have no permissions; let them act as a ServiceAccount",
+		f.add(Problem, found+", which has no constrained impersonation, but the agents act as their nodes, so they have no permissions; let them act as a ServiceAccount",
 			c.deploy("identity=auto"))
 	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
-		f.add(Warning, found+", and the agents act as a ServiceAccount, which has permissions on all nodes; as its node, each agent only has permissions on that",
+		f.add(Warning, found+", and the agents act as a ServiceAccount with permissions on all nodes; if each acted as its node, it would have permissions on that node only",
 			c.deploy("identity=auto"))
 	}
 }
@@ -214,7 +214,7 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	}
 	_, a := parts(want)
 	if _, b := parts(imageOf(m.Spec.Template.Spec, serverPart)); a != "" && b != "" && a != b {
-		f.add(Warning, fmt.Sprintf("the agents are of version %s and the manager of %s", a, b), c.deploy())
+		f.add(Warning, fmt.Sprintf("the agents have version %s, but the manager has %s", a, b), c.deploy())
 	}
 }
 

@@ -95,7 +95,7 @@ func clocks(c Cluster, f *findings) {
 		return
 	}
 	if d := c.Fleet.Now.Sub(c.ServerTime); d > ahead || d < -ahead {
-		f.add(Warning, fmt.Sprintf("the clock of this machine is %s that of the API server: the times that kubectl reboot shows are off", beside(d)), "")
+		f.add(Warning, fmt.Sprintf("the clock of this machine is %s that of the API server, so kubectl reboot shows wrong times", clockDifference(d)), "")
 	}
 	for i := range c.Leases {
 		lease := &c.Leases[i]
@@ -104,14 +104,14 @@ func clocks(c Cluster, f *findings) {
 			continue
 		}
 		if d := lease.Spec.RenewTime.Sub(c.ServerTime); d > ahead || d < -behind {
-			f.add(Problem, fmt.Sprintf("the clock of %s is %s that of the API server, by the lease of its kubelet: its times are ignored; synchronise it (chronyc makestep)",
-				lease.Name, beside(d)), "", lease.Name)
+			f.add(Problem, fmt.Sprintf("the clock of %s is %s that of the API server, according to its kubelet's Lease, so its times are ignored; synchronise it (chronyc makestep)",
+				lease.Name, clockDifference(d)), "", lease.Name)
 		}
 	}
 }
 
-// beside formats the difference between two clocks.
-func beside(d time.Duration) string {
+// clockDifference formats the difference between two clocks.
+func clockDifference(d time.Duration) string {
 	if d < 0 {
 		return (-d).Round(time.Second).String() + " behind"
 	}

@@ -17,20 +17,20 @@ type operator struct {
 	images []string
 	// level is Warning for a program that only reboots nodes on request.
 	level Level
-	// first is what to do before the program is deleted, or empty.
+	// first says what to do before the program is deleted, or is empty.
 	first string
 }
 
 // known lists the operators that reboot nodes of the hosts that this one supports.
 var known = []operator{
-	{name: "kured", images: []string{"kured"}, level: Problem, first: "make a policy of its flags (kubectl reboot convert kured)"},
+	{name: "kured", images: []string{"kured"}, level: Problem, first: "convert its flags into a policy (kubectl reboot convert kured)"},
 	{name: "FLUO", images: []string{"flatcar-linux-update-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "CLUO", images: []string{"container-linux-update-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "the COS update operator", images: []string{"cos-update-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "poseidon/fleetlock", images: []string{"fleetlock"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "coreos-reboot-operator", images: []string{"coreos-reboot-operator", "rpm-ostree-operator"}, level: Problem, first: "see docs/migrate.md"},
 	{name: "rebootmgr-operator", images: []string{"rebootmgr-operator"}, level: Problem},
-	{name: "system-upgrade-controller", images: []string{"system-upgrade-controller"}, level: Warning, first: "its Plans may drain and reboot nodes: see that none does"},
+	{name: "system-upgrade-controller", images: []string{"system-upgrade-controller"}, level: Warning, first: "its Plans may drain and reboot nodes: check that none does"},
 }
 
 // operators checks the DaemonSets and Deployments that have or want a pod.

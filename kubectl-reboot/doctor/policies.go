@@ -22,7 +22,7 @@ import (
 // and whatever stops a policy.
 func policies(c Cluster, f *findings) {
 	if len(c.Fleet.Policies) == 0 {
-		f.add(Problem, "there is no RebootPolicy, so no node is rebooted; this proposes a first one", "kubectl reboot status")
+		f.add(Problem, "the cluster has no RebootPolicy, so no node is rebooted; this proposes one", "kubectl reboot status")
 		return
 	}
 	var none []string
@@ -121,7 +121,7 @@ func windowsOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 	}
 	takes := forecast.Expect(p)
 	if most := takes.Drain.Duration + takes.Reboot.Duration; longest > 0 && longest < most {
-		f.add(Warning, fmt.Sprintf("the longest window of policy %s lasts %s, and drain and reboot of a node take %s: each reboot ends after the window", p.Name, longest, most), show)
+		f.add(Warning, fmt.Sprintf("the longest window of policy %s lasts %s, and the drain and reboot of a node take %s, so each reboot ends after its window", p.Name, longest, most), show)
 	}
 }
 
@@ -133,7 +133,7 @@ func budgets(c Cluster, f *findings) {
 	}
 	for i := range c.Budgets {
 		if b := &c.Budgets[i]; allowsNothing(b) {
-			f.add(Warning, fmt.Sprintf("PodDisruptionBudget %s/%s requires all of its %s at any time: their nodes go last and are retried repeatedly, unless it opens once they are cordoned",
+			f.add(Warning, fmt.Sprintf("PodDisruptionBudget %s/%s requires all of its %s to run at all times: their nodes are drained last and retried repeatedly, unless it opens once they are cordoned",
 				b.Namespace, b.Name, message.Count(int(b.Status.ExpectedPods), "pod", "pods")), fmt.Sprintf("kubectl edit poddisruptionbudget -n %s %s", b.Namespace, b.Name))
 		}
 	}

@@ -23,7 +23,7 @@ const allPods = "kubectl get pods -A --field-selector spec.nodeName=NODE"
 var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonNoPolicy:             {"create a policy that selects the node, or fix a nodeSelector", "kubectl get rebootpolicies"},
 	v1alpha1.ReasonPolicyConflict:       {"let one policy select it, and all control-plane nodes; or raise the priority of the more specific one", "kubectl edit rbp POLICY"},
-	v1alpha1.ReasonNodePaused:           {"let the node take part again", "kubectl reboot resume node/NODE"},
+	v1alpha1.ReasonNodePaused:           {"let the node be rebooted again", "kubectl reboot resume node/NODE"},
 	v1alpha1.ReasonInvalid:              {"fix the field that the message names", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonSharedPolicyNotFound: {"create the policy that the message names, or correct spec.concurrency.shared", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonPaused:               {"wait, or end the pause", "kubectl reboot resume rbp/POLICY --pause"},
@@ -31,13 +31,13 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBlackout:             {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowClosed:         {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonWindowTooShort:       {"wait, or make the window longer; the coming windows are shown by", "kubectl reboot windows POLICY"},
-	v1alpha1.ReasonNodeUnavailable:      {"fix the node: its reboot could not be proved", "kubectl describe node NODE"},
-	v1alpha1.ReasonUpdateNotApplied:     {"repair the update, or remove what asks: a new version is tried without a command; this one is tried again by", "kubectl reboot request NODE --reason=why"},
+	v1alpha1.ReasonNodeUnavailable:      {"fix the node, because its reboot could not be confirmed", "kubectl describe node NODE"},
+	v1alpha1.ReasonUpdateNotApplied:     {"repair the update, or remove what requests the reboot; a new version is tried by itself; to try this one again, run", "kubectl reboot request NODE --reason=why"},
 	v1alpha1.ReasonJustBooted:           {"wait until the time in the message", "kubectl describe node NODE"},
-	v1alpha1.ReasonInhibited:            {"see who inhibits, on the host", "systemd-inhibit --list"},
-	v1alpha1.ReasonRebootRefused:        {"end what the message names, on the host; who inhibits is shown by", "systemd-inhibit --list"},
+	v1alpha1.ReasonInhibited:            {"look for the inhibitor on the host", "systemd-inhibit --list"},
+	v1alpha1.ReasonRebootRefused:        {"end what the message names, on the host; inhibitors are shown by", "systemd-inhibit --list"},
 	v1alpha1.ReasonCoordinatorConflict:  {"run the command of the message on the host; all nodes with another program are listed by", "kubectl reboot doctor"},
-	v1alpha1.ReasonRecordUnreadable:     {"see whether the agent runs: it repairs its record", allPods},
+	v1alpha1.ReasonRecordUnreadable:     {"check whether the agent runs, because it repairs its record", allPods},
 	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail; to retry before the time above, run", "kubectl reboot retry NODE"},
 	v1alpha1.ReasonRingWaits:            {"wait, or fix the node that the message names; pausing that node lets later rings go on", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonUndrainablePod:       {"fix what the message names, wait for the next try if it has one, or add a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
@@ -50,7 +50,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBudgetExhausted:      {"wait; fix nodes that are not Ready or cordoned; who uses the slots is shown by", "kubectl reboot status POLICY -o wide"},
 	v1alpha1.ReasonSpacing:              {"wait; the time between reboots is spec.concurrency.spacing of", "kubectl get rbp POLICY -o yaml"},
 	v1alpha1.ReasonRunHookWaits:         {"look at the hook that the message names, or answer for it; the run is shown by", "kubectl get rbp POLICY -o jsonpath={.status.run}"},
-	v1alpha1.ReasonDryRun:               {"let the policy act", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
+	v1alpha1.ReasonDryRun:               {"let the policy grant reboots", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
 // NoLimit is the advice for a node whose turn never comes, because maxUnavailable is 0.
@@ -62,13 +62,13 @@ func NoLimit(policy string) Advice {
 // none.
 var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
-	v1alpha1.ReasonAgentSilent:      {"see whether the agent runs", allPods},
-	v1alpha1.ReasonStartupTaint:     {"see what removes the taint; if it is to stay, put the node back in service with", "kubectl uncordon NODE"},
-	v1alpha1.ReasonDrainTimedOut:    {"see whether the agent runs", allPods},
-	v1alpha1.ReasonRecordUnreadable: {"see whether the agent runs: it repairs its record", allPods},
+	v1alpha1.ReasonAgentSilent:      {"check whether the agent runs", allPods},
+	v1alpha1.ReasonStartupTaint:     {"find what should remove the taint; if it is meant to stay, put the node back in service with", "kubectl uncordon NODE"},
+	v1alpha1.ReasonDrainTimedOut:    {"check whether the agent runs", allPods},
+	v1alpha1.ReasonRecordUnreadable: {"check whether the agent runs, because it repairs its record", allPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
 	v1alpha1.ReasonHookFailed:       {"fix what the hook checks; the reboot continues once it answers \"true\"", allPods},
-	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; most of what may refuse it is listed by", plan.LookAtAdmission},
+	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; what may refuse its writes is listed by", plan.LookAtAdmission},
 	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
 }
 

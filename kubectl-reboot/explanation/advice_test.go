@@ -72,7 +72,7 @@ func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 		"both have 1":                   {1, 1, 0, `{"spec":{"priority":2}}`},
 		"a third has the next":          {1, 1, 2, `{"spec":{"priority":3}}`},
 		"both are below 0":              {-5, -5, -9, `{"spec":{"priority":-4}}`},
-		"there is none above the third": {1, 1, 1000000, "kubectl edit rbp rival"},
+		"the highest priority is taken": {1, 1, 1000000, "kubectl edit rbp rival"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rival, third := prioritised("rival", priorities.rival), prioritised("third", priorities.third)
@@ -95,8 +95,8 @@ func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
 	}
 }
 
-// TestOf_NoTurnComesWhereTheLimitIsZero tests that the advice is not to wait if the limit is zero.
-func TestOf_NoTurnComesWhereTheLimitIsZero(t *testing.T) {
+// TestOf_NoTurnComesIfTheLimitIsZero tests that the advice is not to wait if the limit is zero.
+func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
 	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "wait;"} {
 		t.Run(limit, func(t *testing.T) {
 			down := Node("n0", "w", NotReady)

@@ -62,7 +62,7 @@ type Explanation struct {
 	Reboot   *fleet.Granted `json:"reboot,omitempty"`
 	Timeline []Moment       `json:"timeline,omitempty"`
 	Advice   Advice         `json:"advice"`
-	// Manager is what the manager wrote to the node, if that differs from what its planner says
+	// Manager is the decision that the manager wrote to the node, if that differs from what its planner says
 	// now.
 	Manager *Condition `json:"manager,omitempty"`
 }
@@ -106,7 +106,7 @@ type Condition struct {
 func Of(f fleet.Fleet, name string) (Explanation, error) {
 	object, node := f.Node(name)
 	if node == nil {
-		return Explanation{}, fmt.Errorf("there is no node %q", name)
+		return Explanation{}, fmt.Errorf("node %q not found", name)
 	}
 	policy := f.Policy(plan.Responsible(f.Policies, f.Governor, node))
 	answer := plan.Explain(f.Snapshot(policy), name)

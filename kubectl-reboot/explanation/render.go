@@ -47,8 +47,8 @@ var headlines = map[Verdict]struct {
 	style terminal.Style
 }{
 	NoNeed:     {"needs no reboot", terminal.Good},
-	Unknown:    {"may need a reboot, which is not known", terminal.Wait},
-	Unanswered: {"was asked to reboot, and its agent has not answered", terminal.Wait},
+	Unknown:    {"may need a reboot, but that is unknown", terminal.Wait},
+	Unanswered: {"has a request for a reboot, and its agent has not responded", terminal.Wait},
 	Waiting:    {"waits", terminal.Wait},
 	Due:        {"is next: nothing blocks it", terminal.Good},
 	InProgress: {"is being rebooted", terminal.Busy},
@@ -212,11 +212,11 @@ func (e Explanation) manager(l terminal.Look) []string {
 	if e.Manager == nil {
 		return nil
 	}
-	text := "nothing: condition RebootPermitted is not there"
+	text := "nothing: condition RebootPermitted is absent"
 	if e.Manager.Status != "" {
 		text = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
 	}
 	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, "the manager last reported something else on this node: "+text)
-	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this stays, see whether it does:")...)
+	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this does not change, check whether it runs:")...)
 	return append(lines, "  "+l.Command(status.LookAtManager))
 }

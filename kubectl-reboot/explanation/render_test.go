@@ -128,7 +128,7 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 		"all are named, and not it": {[]string{"n0", "n2"}, 2, 6, explanation.NoNeed},
 		"it comes before the named": {[]string{"n2", "n3"}, 7, 1, explanation.NoNeed},
 		"it comes after the named":  {[]string{"n", "n0"}, 7, 1, explanation.Unknown},
-		"there is no agent at all":  {[]string{"n2", "n3"}, 7, 0, explanation.Unknown},
+		"no agent at all":           {[]string{"n2", "n3"}, 7, 0, explanation.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Policy("w", AgentsMissing(tc.named...))

@@ -171,7 +171,7 @@ type Granted struct {
 	// Until is the next time at which something changes by itself, such as a deadline or the end of
 	// settling, or zero.
 	Until time.Time `json:"until,omitzero"`
-	// Drain is what the agent reports about its drain: first the remaining pods with their
+	// Drain is the agent's report about its drain: first the remaining pods with their
 	// PodDisruptionBudgets, then the volumes. It is empty without a report and in other phases.
 	Drain string `json:"drain,omitempty"`
 	// Hooks lists the hooks that have not approved. Answer is a command that approves the first of

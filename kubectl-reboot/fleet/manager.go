@@ -52,7 +52,7 @@ func (m Manager) Trouble(now time.Time) string {
 	case !m.known:
 		return ""
 	case m.unread != nil:
-		return fmt.Sprintf("whether a manager runs is not known: %s", m.unread)
+		return fmt.Sprintf("it is unknown whether a manager runs: %s", m.unread)
 	case m.renewed.IsZero():
 		return "no manager runs (Lease " + ManagerLease + " does not exist)" + follows
 	case m.holder == "" && age > releasedWithin, age > renewedWithin:

@@ -59,7 +59,7 @@ func (c *conversion) end() {
 	for _, g := range c.flags.given {
 		if g.hidden != "" && g.name != nodeID {
 			c.report.leave(strings.Join(g.texts, " "), "its value comes from "+g.hidden+", which the manifest does not have: "+
-				"the policy is made without it. Put --"+g.name+"=VALUE on the command line and convert again")
+				"the policy does not contain it. Put --"+g.name+"=VALUE on the command line and convert again")
 		}
 	}
 	c.report.open = append(c.report.open, c.flags.stray...)

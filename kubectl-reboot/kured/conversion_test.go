@@ -111,7 +111,7 @@ func TestConvert_LockReleaseDelay(t *testing.T) {
 }
 
 // Values above a policy's limits are reduced, and the report says so.
-func TestConvert_WhatIsTooMuchIsReported(t *testing.T) {
+func TestConvert_ReportsValuesBeyondTheLimits(t *testing.T) {
 	for arg, want := range map[string]string{
 		"--concurrency=1000":          "concurrency.maxUnavailable: 1000. ",
 		"--concurrency=1001":          "concurrency.maxUnavailable: 1000, the most there is; a percentage has no such bound. ",
@@ -191,7 +191,7 @@ func TestConvert_UnknownFlagsAreReported(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if limit := c.policy.Spec.MaxUnavailableOrDefault(); limit.IntValue() != 1 {
-		t.Errorf("the limit is %s: an argument is no flag", limit.String())
+		t.Errorf("the limit is %s, but an argument is not a flag", limit.String())
 	}
 }
 
@@ -328,10 +328,10 @@ func TestConvert_BadValuesAreOneSentence(t *testing.T) {
 		"--start-time=noon":        `--start-time "noon" is not a time of day that kured knows, such as 22:00 or 10pm`,
 		"--start-time=23:59:59":    "--start-time 23:59:59 and --end-time 23:59:59 leave less than a minute a day, in which kured almost never looks: correct them first",
 		"--time-zone=Mars/Olympus": `--time-zone "Mars/Olympus" is not a time zone, so kured does not start`,
-		"--prometheus-url=https://me:secret@p": "--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
+		"--prometheus-url=https://me:secret@p": "--prometheus-url contains a name or a password, which a policy may not: remove them and convert again, and put them into " +
 			"a Secret for secretRef of the gate",
-		"--prometheus-url=https://p/?a=b":             "--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again",
-		"--prometheus-url=prometheus":                 `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; kured is blocked by it for ever`,
+		"--prometheus-url=https://p/?a=b":             "--prometheus-url has a ? or #, which the address of a server must not have: remove it and convert again",
+		"--prometheus-url=prometheus":                 `--prometheus-url "prometheus" must begin with http:// or https:// and name a host; it blocks kured forever`,
 		"--reboot-method=prayer":                      `--reboot-method "prayer" is neither command nor signal, and kured does not start with it`,
 		"--drain-timeout":                             "--drain-timeout has no value, and kured does not start without one",
 		"--drain-pod-selector=a=b=c":                  `--drain-pod-selector "a=b=c" is not a label selector, so kured drains nothing: found '=', expected: ',' or 'end of string'`,

@@ -289,7 +289,7 @@ func (f *kuredFlags) takeVariable(known *pflag.Flag, variable string, v variable
 		return nil
 	}
 	if known.Name == "blocking-pod-selector" && wins {
-		f.stray = append(f.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so there is nothing to carry over; the policy's field is gates.blockingPods"})
+		f.stray = append(f.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so nothing is carried over; the policy's field is gates.blockingPods"})
 		return nil
 	}
 	return f.assign(known, variable, value)

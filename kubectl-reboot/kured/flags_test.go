@@ -46,8 +46,8 @@ func TestEnvironment_WhoWins(t *testing.T) {
 		"the variable, in the newest of its line":   {"kured:1.16", 3, []string{"mon", "tue"}, nil},
 		"the variable, since 1.16.2":                {"kured:1.16.2", 3, []string{"mon", "tue"}, nil},
 		"the variable, with a later version":        {"ghcr.io/kubereboot/kured:1.23.0-arm64@sha256:1", 3, []string{"mon", "tue"}, nil},
-		"the variable, where there is no tag":       {"localhost:5000/kured", 3, []string{"mon", "tue"}, nil},
-		"the variable, where the tag has no number": {"kured:latest", 3, []string{"mon", "tue"}, nil},
+		"the variable, without a tag":               {"localhost:5000/kured", 3, []string{"mon", "tue"}, nil},
+		"the variable, with a tag without a number": {"kured:latest", 3, []string{"mon", "tue"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := makeInstallation("--concurrency=2", "--reboot-days=mon")

@@ -122,12 +122,12 @@ func alerts(c *conversion) error {
 	query := alertQuery(c.flags.alerts, c.flags.matchOnly, c.flags.firing)
 	switch {
 	case strings.Contains(c.flags.prometheus, "@"):
-		return errors.New("--prometheus-url holds a name or a password, which a policy may not: take them out and convert again, and put them into " +
+		return errors.New("--prometheus-url contains a name or a password, which a policy may not: remove them and convert again, and put them into " +
 			"a Secret for secretRef of the gate")
 	case strings.ContainsAny(c.flags.prometheus, "?#"):
-		return errors.New("--prometheus-url has a ? or #, which the address of a server has not: take it out and convert again")
+		return errors.New("--prometheus-url has a ? or #, which the address of a server must not have: remove it and convert again")
 	case !regexp.MustCompile(`^https?://[^/]+`).MatchString(c.flags.prometheus) || len(c.flags.prometheus) > longestURL:
-		return fmt.Errorf("--prometheus-url %q must begin with http:// or https:// and name a host; kured is blocked by it for ever", c.flags.prometheus)
+		return fmt.Errorf("--prometheus-url %q must begin with http:// or https:// and name a host; it blocks kured forever", c.flags.prometheus)
 	case len(query) > longestQuery:
 		return fmt.Errorf("--alert-filter-regexp has %d characters; shorten it, a policy takes queries of %d", len(c.flags.alerts.String()), longestQuery)
 	}

@@ -29,7 +29,7 @@ func detect(c *conversion) error {
 		carrySentinel(c, "reboot-sentinel-command", tested)
 		return nil
 	}
-	c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it, by a systemd timer, and touch /run/reboot-required where it asks for a reboot: "+sentinelEngine)
+	c.note(&c.report.open, "reboot-sentinel-command", "no command is run. Let the host run it with a systemd timer, and touch /run/reboot-required if it asks for a reboot: "+sentinelEngine)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func rebootCommand(c *conversion) {
 		c.unneeded("reboot-command", byLogind)
 		return
 	}
-	c.unconverted("reboot-command", byLogind+". What else the command does belongs into a systemd unit that is ordered before the shutdown, or into a hook in hooks.before")
+	c.unconverted("reboot-command", byLogind+". Move whatever else the command does to a systemd unit that is ordered before the shutdown, or to a hook in hooks.before")
 }
 
 func isPlainReboot(command string) bool {

@@ -121,7 +121,7 @@ func lockReleaseDelay(c *conversion) {
 	delay := c.flags.lockReleaseDelay
 	switch {
 	case delay <= 0:
-		c.unneeded("lock-release-delay", "it asks for no delay; here a rebooted node stays Ready for 60s before the next goes")
+		c.unneeded("lock-release-delay", "it sets no delay; here a rebooted node must stay Ready for 60s before the next one reboots")
 	case c.flags.concurrency <= 1 && delay >= leastSpacing:
 		spacing, longest := bounded(delay, mostSpacing)
 		c.policy.Spec.Concurrency.Spacing = &metav1.Duration{Duration: spacing}

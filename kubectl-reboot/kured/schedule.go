@@ -68,13 +68,13 @@ func commentNights(c *conversion, hours hours, windows []v1alpha1.Window, everyD
 		return
 	}
 	c.comments["windows"] = []string{
-		"kured asks for the weekday of this very moment: the hours before midnight and those after it are",
+		"kured checks the weekday of the current moment, so the hours before and after midnight are",
 		"separate windows, on the same days. If you meant nights that begin on these days, use one window:",
 		fmt.Sprintf("{name: nights, days: [%s], start: %q, duration: %s, timeZone: %s}",
 			message.Names(windows[0].Days, len(week)), windows[0].Start, moment.Short(hours.length()), windows[0].TimeZoneOrDefault()),
 	}
 	c.report.leave("the hours cross midnight",
-		"kured's weekdays are those of the moment, so that the small hours of a night belong to the day they fall on. The windows do the same; "+
+		"kured checks the weekday of the current moment, so the hours after midnight belong to the next day. The windows do the same; "+
 			"if you meant nights that begin on these days, take the one window of the comment")
 }
 

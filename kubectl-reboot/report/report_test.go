@@ -85,8 +85,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestOf_WhatIsUnknown tests that a node of unknown state is not shown as one that needs nothing.
-func TestOf_WhatIsUnknown(t *testing.T) {
+// TestOf_UnknownNodes tests that a node of unknown state is not shown as one that needs nothing.
+func TestOf_UnknownNodes(t *testing.T) {
 	noCondition := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AgentsMissing("gone"))}, []corev1.Node{
 		Node("gone", "w"), Node("never", "none", noCondition), Node("well", "w"),

@@ -37,7 +37,7 @@ func TestChanges(t *testing.T) {
 		{"everything is new", at(0, idle, Node("n1", "w"), n2), []string{
 			"Mon 15:48:00  policy w: 1 of 2 up to date, 0 in progress, 1 waiting (1 WindowClosed), 0 failed; opens Mon 2026-11-23 21:00 UTC; done 21:06 UTC, in 5h18m",
 		}},
-		{"time alone is no change", at(time.Hour, idle, Node("n1", "w"), n2), nil},
+		{"time alone is not a change", at(time.Hour, idle, Node("n1", "w"), n2), nil},
 		{"the window opens, and the ledger has an entry", at(night, held, granted(), n2), []string{
 			"Mon 21:48:00  n1: Granted",
 			"Mon 21:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:00 UTC, in 12m",

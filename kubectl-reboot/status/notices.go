@@ -57,13 +57,13 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 	if policy.Status.ObservedGeneration < policy.Generation {
 		list = append(list, Notice{
 			Kind: ManagerLags, Command: LookAtManager,
-			Message: "the manager has not acted on the last change of policy " + policy.Name + "; if this stays, it may not run",
+			Message: "the manager has not acted on the last change of policy " + policy.Name + "; if this does not change, check whether it runs",
 		})
 	}
 	if len(s.Due) > 0 {
 		list = append(list, Notice{
 			Kind: ManagerLags, Command: LookAtManager, Nodes: s.Due,
-			Message: fmt.Sprintf("nothing blocks %s: the manager grants at once; if this stays, it may not run", terminal.Some(s.Due)),
+			Message: fmt.Sprintf("nothing blocks %s, so the manager should grant now; if this does not change, check whether it runs", terminal.Some(s.Due)),
 		})
 	}
 	return list
@@ -99,7 +99,7 @@ func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	if len(s.Ungoverned) > 0 && len(s.Policies) > 0 {
 		list = append(list, Notice{
 			Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot explain " + s.Ungoverned[0],
-			Message: fmt.Sprintf("%s: no policy selects them, and they need a reboot", terminal.Some(s.Ungoverned)),
+			Message: fmt.Sprintf("no policy selects %s, where a reboot is needed", terminal.Some(s.Ungoverned)),
 		})
 	}
 	return list

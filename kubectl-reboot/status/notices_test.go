@@ -117,7 +117,7 @@ func TestAttention(t *testing.T) {
 			one(Policy("workers"), Node("n1", "workers", unreported, Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 10*time.Second))), nil,
 		},
 		"a node that no policy selects": {
-			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects them | kubectl reboot explain n1"},
+			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects n1, where a reboot is needed | kubectl reboot explain n1"},
 		},
 		"a manager that runs": {lease(one(Policy("workers")), "m", 3*time.Second), nil},
 		"a manager whose lease is stale": {

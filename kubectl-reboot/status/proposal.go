@@ -37,7 +37,7 @@ func proposal(f fleet.Fleet) string {
 kind: RebootPolicy
 metadata: {name: %s}
 spec:
-  mode: DryRun    # reports everything and reboots nothing; without it it acts
+  mode: DryRun    # reports everything and reboots nothing; remove it to reboot
 %s  concurrency: {maxUnavailable: %s}
 `, name, selector, most)
 }

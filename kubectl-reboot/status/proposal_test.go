@@ -30,10 +30,10 @@ func TestProposal(t *testing.T) {
 		most                   string
 		governed               int
 	}{
-		"workers beside a control plane": {3, 5, "1", 5},
-		"many workers":                   {3, 40, "5%", 40},
-		"a managed control plane":        {0, 5, "1", 5},
-		"control-plane nodes only":       {3, 0, "1", 3},
+		"workers and a control plane": {3, 5, "1", 5},
+		"many workers":                {3, 40, "5%", 40},
+		"a managed control plane":     {0, 5, "1", 5},
+		"control-plane nodes only":    {3, 0, "1", 3},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestProposal(t *testing.T) {
 		})
 	}
 	if text := status.Of(fleet.New(nil, nil, Now)).Proposal; text != "" {
-		t.Errorf("there are no nodes, and it proposes\n%s", text)
+		t.Errorf("without nodes it proposes\n%s", text)
 	}
 	if text := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, nodes(0, 1), Now)).Proposal; text != "" {
 		t.Errorf("there is a policy, and it proposes\n%s", text)

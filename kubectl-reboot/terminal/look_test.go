@@ -19,7 +19,7 @@ func TestLook_Command(t *testing.T) {
 			t.Errorf("%s is %q, want %q", command, got, want)
 		}
 		if got := (Look{}).Command(command); got != command {
-			t.Errorf("%s is %q where nobody has chosen a cluster", command, got)
+			t.Errorf("%s is %q without a chosen cluster", command, got)
 		}
 	}
 }
@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 			"                 window",
 			"worker-12   110",
 		}},
-		"columns that do not fit beside the others go below": {look: Look{Width: 24}, want: []string{
+		"columns that do not fit go below the others": {look: Look{Width: 24}, want: []string{
 			"NODE       PODS",
 			"  WHY",
 			"n1            7",
@@ -69,7 +69,7 @@ func TestTable(t *testing.T) {
 			"worker-…",
 			"   110",
 		}},
-		"colour is no width": {look: Look{Theme: Theme{Color: true}, Width: 32}, want: []string{
+		"colour has no width": {look: Look{Theme: Theme{Color: true}, Width: 32}, want: []string{
 			"\x1b[2mNODE     \x1b[0m  \x1b[2mPODS\x1b[0m  \x1b[2mWHY\x1b[0m",
 			"n1            7  \x1b[1;31mwaits for a\x1b[0m",
 			"                 \x1b[1;31mwindow\x1b[0m",

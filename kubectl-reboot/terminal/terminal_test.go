@@ -34,7 +34,7 @@ func TestStep_IsOneLineInAPipe(t *testing.T) {
 	}
 }
 
-func TestDraw_ReplacesWhatWasDrawnAndNothingElse(t *testing.T) {
+func TestDraw_ReplacesOnlyItsOwnLines(t *testing.T) {
 	screen, out := shown(true)
 	screen.Print("stays")
 	screen.Draw([]string{"a", "b"})
@@ -97,7 +97,7 @@ func TestDraw_EachLineIsOneAndHasTheColoursOfTheThemeAlone(t *testing.T) {
 	}
 }
 
-func TestOpen_AFileIsNoTerminal(t *testing.T) {
+func TestOpen_AFileIsNotATerminal(t *testing.T) {
 	file, err := os.CreateTemp(t.TempDir(), "out")
 	if err != nil {
 		t.Fatal(err)

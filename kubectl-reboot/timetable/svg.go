@@ -117,7 +117,7 @@ func (p *picture) text(class string, x, y float64, content string) {
 func (p *picture) head() {
 	title := "policy " + p.table.Policy
 	if p.table.DryRun {
-		title += " (dry run: as if it acted)"
+		title += " (dry run: as if it rebooted nodes)"
 	}
 	p.text("title", 16, 26, title)
 	p.text("", 16, 44, terminal.Cut(p.table.Verdict(p.zone), 170))

@@ -227,10 +227,10 @@ func (t Timetable) inside(zone *time.Location) string {
 func (t Timetable) notes() []string {
 	var notes []string
 	if t.DryRun {
-		notes = append(notes, "The policy only reports (mode DryRun): this is what it would do.")
+		notes = append(notes, "The policy has mode DryRun, so this is what it would do.")
 	}
 	if t.Silent > 0 {
-		notes = append(notes, fmt.Sprintf("Whether %s a reboot is not known: no agent works there.", message.Count(t.Silent, "node needs", "nodes need")))
+		notes = append(notes, fmt.Sprintf("It is unknown whether %s a reboot, because no agent works there.", message.Count(t.Silent, "node needs", "nodes need")))
 	}
 	if len(t.Reboots) == 0 {
 		return notes
@@ -241,7 +241,7 @@ func (t Timetable) notes() []string {
 	d := t.Durations
 	rests := fmt.Sprintf("the median of %s", message.Count(d.Measured, "reboot", "reboots"))
 	if d.Measured == 0 {
-		rests = "assumed, as no reboot has been measured yet"
+		rests = "assumed, because no reboot has been measured yet"
 	}
 	parts := []string{"drain " + moment.Length(d.Drain.Duration), "reboot " + moment.Length(d.Reboot.Duration), "settle " + moment.Length(d.Settle.Duration)}
 	if d.Before.Duration > 0 {
@@ -249,7 +249,7 @@ func (t Timetable) notes() []string {
 	}
 	notes = append(notes, fmt.Sprintf("Each node: %s; %s.", strings.Join(parts, ", "), rests))
 	if t.Extrapolated > 0 {
-		notes = append(notes, fmt.Sprintf("For the last %d the pace of those before them is assumed.", t.Extrapolated))
+		notes = append(notes, fmt.Sprintf("The last %d are assumed to take as long as those before them.", t.Extrapolated))
 	}
 	return notes
 }

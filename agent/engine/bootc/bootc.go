@@ -79,7 +79,7 @@ type observation struct {
 func (o observation) report() engine.Report {
 	switch {
 	case o.missing:
-		return engine.Unreachable(Name, "The host runs no image of bootc.")
+		return engine.Unreachable(Name, "The host does not run a bootc image.")
 	case o.unreadable != "":
 		return engine.Unreachable(Name, fmt.Sprintf("bootc's deployments cannot be read: %s.", o.unreadable))
 	case o.staged == nil || o.staged.id == o.booted.id:

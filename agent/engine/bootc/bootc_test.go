@@ -26,7 +26,7 @@ const bootLink = "sysroot/ostree/boot.1/default/"
 
 var (
 	upToDate = engine.Report{Engine: "bootc", State: engine.NotNeeded, Reason: v1alpha1.ReasonUpToDate, Message: "bootc has staged no deployment."}
-	absent   = engine.Report{Engine: "bootc", State: engine.Absent, Reason: v1alpha1.ReasonEngineUnreachable, Message: "The host runs no image of bootc."}
+	absent   = engine.Report{Engine: "bootc", State: engine.Absent, Reason: v1alpha1.ReasonEngineUnreachable, Message: "The host does not run a bootc image."}
 )
 
 func staged(version, running string) engine.Report {
@@ -121,7 +121,7 @@ func (h *harness) looksLike(want engine.Report) {
 	}
 }
 
-func TestEngine_DetectsWhatIsStagedInOSTree(t *testing.T) {
+func TestEngine_DetectsADeploymentStagedInOSTree(t *testing.T) {
 	h := newOSTree(t, true)
 	h.run()
 	h.Expect(upToDate)
@@ -133,7 +133,7 @@ func TestEngine_DetectsWhatIsStagedInOSTree(t *testing.T) {
 	h.Expect(upToDate)
 }
 
-func TestEngine_DetectsWhatIsStagedInComposefs(t *testing.T) {
+func TestEngine_DetectsADeploymentStagedInComposefs(t *testing.T) {
 	h := newComposefs(t)
 	h.run()
 	h.Expect(upToDate)
@@ -170,7 +170,7 @@ func TestEngine_WithoutSysrootTheNeedIsDetectedAllTheSame(t *testing.T) {
 	h.Expect(staged(c2[:12], ""))
 }
 
-func TestLook_LockedDeploymentIsNoNeed(t *testing.T) {
+func TestLook_LockedDeploymentIsNotANeed(t *testing.T) {
 	locked := upToDate
 	locked.Message = "bootc has staged " + c2[:12] + ", which is locked: a reboot leaves it out until it is unlocked."
 	h := newOSTree(t, false)
@@ -183,14 +183,14 @@ func TestLook_LockedDeploymentIsNoNeed(t *testing.T) {
 	h.looksLike(staged(c2[:12], ""))
 }
 
-func TestLook_WhatCannotBeReadIsUnknown_Behaviour7(t *testing.T) {
+func TestLook_UnreadableStateIsUnknown_Behaviour7(t *testing.T) {
 	whole := newOSTree(t, false).testdata("staged-deployment")
 	for name, tc := range map[string]struct{ content, want string }{
 		"half a file":     {whole[:len(whole)/2], "it is not a GVariant dictionary"},
-		"nothing in it":   {"", "it names no deployment"},
+		"nothing in it":   {"", "it does not name a deployment"},
 		"noise":           {strings.Repeat("\xff", 300), "it is not a GVariant dictionary"},
-		"no target":       {newOSTree(t, false).testdata("staged-deployment-no-target"), "it names no deployment"},
-		"a path for name": {strings.Replace(whole, c2, "../"+c2[3:], 1), "it names no deployment"},
+		"no target":       {newOSTree(t, false).testdata("staged-deployment-no-target"), "it does not name a deployment"},
+		"a path for name": {strings.Replace(whole, c2, "../"+c2[3:], 1), "it does not name a deployment"},
 		"no end":          {strings.Repeat("x", maxBytes+1), "it is not a GVariant dictionary"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +200,7 @@ func TestLook_WhatCannotBeReadIsUnknown_Behaviour7(t *testing.T) {
 		})
 	}
 	for content, want := range map[string]string{
-		"{": "unexpected end of JSON input", `{"depl_id":"../x"}`: "it names no deployment",
+		"{": "unexpected end of JSON input", `{"depl_id":"../x"}`: "it does not name a deployment",
 		`{"depl_id":1}`: "json: cannot unmarshal number into Go struct field .depl_id of type string",
 	} {
 		h := newComposefs(t)
@@ -218,7 +218,7 @@ func TestLook_WhatCannotBeReadIsUnknown_Behaviour7(t *testing.T) {
 	}
 }
 
-func TestEngine_IsAbsentWhereNobodyNamedItAndTheHostIsNoneOfIts(t *testing.T) {
+func TestEngine_IsAbsentIfItIsNotNamedAndDoesNotSuitTheHost(t *testing.T) {
 	for name, spoil := range map[string]func(*harness){
 		"no bootc":             func(h *harness) { h.remove("usr/bin/bootc") },
 		"rpm-ostree serves it": func(h *harness) { h.write("usr/bin/rpm-ostree", "") },

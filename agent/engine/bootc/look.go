@@ -101,7 +101,7 @@ func StagedIsLocked(hostRoot string) bool {
 	return err == nil && staged.locked
 }
 
-var errNoTarget = errors.New("it names no deployment")
+var errNoTarget = errors.New("it does not name a deployment")
 
 func (h host) ostreeStaged(content []byte) (*deployment, error) {
 	staged, err := dictionary(content)

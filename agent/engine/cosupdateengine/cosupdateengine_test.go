@@ -142,7 +142,7 @@ func TestEngine_ReadsANeedThatAPeriodicCheckDoesNotWithdraw_Behaviours2And9And10
 	}
 }
 
-func TestEngine_AnInstallIsNoNeed_Behaviour9(t *testing.T) {
+func TestEngine_AnInstallIsNotANeed_Behaviour9(t *testing.T) {
 	install := hosttest.COSStatus{Op: hosttest.COSUpdatedNeedReboot, Version: "17800.147.54", IsInstall: true}
 	for name, platform := range map[string]hosttest.COSPlatform{
 		"current": hosttest.COSCurrent,

@@ -114,7 +114,7 @@ func decodeAdvanced(body []any) (status, error) {
 	}
 	message, ok := body[0].([]byte)
 	if !ok {
-		return status{}, errors.New("no array of bytes")
+		return status{}, errors.New("the value is not an array of bytes")
 	}
 	if len(message) > maxResultBytes {
 		return status{}, fmt.Errorf("a message of %d bytes", len(message))

@@ -77,37 +77,37 @@ func TestNeed(t *testing.T) {
 		"a version does not outlive its need": {
 			received: []status{need17800, idle, needUnnamed}, want: anyNeed,
 		},
-		"a need falls when the engine leaves it (behaviour 3)": {
+		"a need ends when the engine leaves it (behaviour 3)": {
 			received: []status{need17800, idle}, want: upToDate,
 		},
-		"a check for a newer update withdraws nothing": {
+		"a check for a newer update does not end the need": {
 			received: []status{need17800, checking}, want: needed17800,
 		},
-		"a check that finds none leaves what was there": {
+		"a check that finds no update leaves the staged one": {
 			received: []status{need17800, checking, needUnnamed}, want: needed17800,
 		},
-		"a check after which the engine is idle withdraws the need": {
+		"a check after which the engine is idle ends the need": {
 			received: []status{need17800, checking, idle}, want: upToDate,
 		},
-		"a check that fails leaves what was there": {
+		"a failed check leaves the staged update": {
 			received: []status{need17800, checking, failed}, want: needed17800,
 		},
-		"a check that fails, as the engine reports it afterwards": {
+		"a failed check that is reported as an error leaves the staged update": {
 			received: []status{need17800, checking, failed, needUnnamed}, want: needed17800,
 		},
-		"a check that fails and after which the engine is idle withdraws the need": {
+		"a failed check after which the engine is idle ends the need": {
 			received: []status{need17800, checking, failed, idle}, want: upToDate,
 		},
-		"a download that fails has overwritten what was there": {
+		"a failed download has overwritten the staged update": {
 			received: []status{need17800, checking, downloading, failed},
 			want: notNeeded("COS update_engine reports that its last attempt failed (REPORTING_ERROR_EVENT, error code 37); " +
 				"no update waits for a reboot."),
 		},
 		"a check by an idle engine needs no reboot": {received: []status{idle, checking}, want: upToDate},
-		"a download overwrites what was staged": {
+		"a download overwrites the staged update": {
 			received: []status{need17800, checking, downloading}, want: upToDate,
 		},
-		"so does an update that is being finalized": {
+		"an update that is being finalized overwrites the staged update": {
 			received: []status{need17800, finalizing}, want: upToDate,
 		},
 		"a newer update takes the place of an older one": {
@@ -121,12 +121,12 @@ func TestNeed(t *testing.T) {
 			// more.
 			received: []status{need17800, installed}, want: upToDate,
 		},
-		"a failed attempt is reported as what it is": {
+		"a failed attempt is reported as failed": {
 			received: []status{failed},
 			want: notNeeded("COS update_engine reports that its last attempt failed (REPORTING_ERROR_EVENT, error code 37); " +
 				"no update waits for a reboot."),
 		},
-		"an error is reported as what it is": {
+		"an error is reported as an error": {
 			received: []status{broken},
 			want:     notNeeded("COS update_engine reports an error (ERROR); no update waits for a reboot."),
 		},
@@ -156,7 +156,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-func TestNeed_IsWhatTheEngineReportedLastBesideItsChecksAndTheirFailures(t *testing.T) {
+func TestNeed_IsTheLastReportExceptChecksAndTheirFailures(t *testing.T) {
 	all := []status{idle, checking, needUnnamed, need17800, need17900, installed, downloading, finalizing, failed, broken, deferred}
 	rapid.Check(t, func(t *rapid.T) {
 		s := resumed(engine.Report{})
@@ -224,9 +224,9 @@ func TestDecodeAdvanced_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 	}{
 		"none":                       {nil, "0 values instead of 1"},
 		"two values":                 {[]any{[]byte{}, []byte{}}, "2 values instead of 1"},
-		"a nil value":                {[]any{nil}, "no array of bytes"},
-		"a string":                   {[]any{staged}, "no array of bytes"},
-		"numbers":                    {[]any{[]int32{24, 6}}, "no array of bytes"},
+		"a nil value":                {[]any{nil}, "the value is not an array of bytes"},
+		"a string":                   {[]any{staged}, "the value is not an array of bytes"},
+		"numbers":                    {[]any{[]int32{24, 6}}, "the value is not an array of bytes"},
 		"a message without end":      {[]any{make([]byte, 1<<20)}, "a message of 1048576 bytes"},
 		"a tag that breaks off":      {[]any{[]byte("\x80")}, "a tag: unexpected EOF"},
 		"a field of number 0":        {[]any{[]byte("\x00\x01")}, "a tag: invalid field number"},

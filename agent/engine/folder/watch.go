@@ -50,7 +50,7 @@ func (w Watch) run(ctx context.Context, n *notifier) {
 			why = err.Error()
 		}
 		if why != "" && why != last {
-			logr.FromContextOrDiscard(ctx).Info("Cannot watch a folder, and looks at it periodically only", "period", w.Period.String(), "reason", why)
+			logr.FromContextOrDiscard(ctx).Info("Cannot watch a folder; reading it periodically instead", "period", w.Period.String(), "reason", why)
 		}
 		last = why
 		w.Look()

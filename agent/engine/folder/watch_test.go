@@ -186,7 +186,7 @@ func TestNotifier_ForgetsFoldersThatAreNotNamedAnyMore(t *testing.T) {
 }
 
 // A new folder may get the inode number of the old one and be mistaken for it.
-func TestNotifier_WatchesAFolderThatWasMadeAnew(t *testing.T) {
+func TestNotifier_WatchesAFolderThatWasCreatedAgain(t *testing.T) {
 	h := newHarness(t)
 	n := newNotifier(fsnotify.NewWatcher)
 	defer n.close()

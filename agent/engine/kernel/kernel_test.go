@@ -160,20 +160,20 @@ func TestInstalled(t *testing.T) {
 		"images among the modules": {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/" + one + "/vmlinuz"}, []string{one},
 		},
-		"modules of a host whose images nobody sees": {
+		"modules of a host whose images cannot be read": {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/" + two + "/modules.dep"}, []string{two, one},
 		},
-		"what a removed kernel left": {
+		"leftovers of a removed kernel": {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "boot/vmlinuz-" + one, "usr/lib/modules/" + two + "/modules.dep"},
 			[]string{one},
 		},
-		"what a removed kernel left, images among the modules": {
+		"leftovers of a removed kernel, images among the modules": {
 			[]string{
 				"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/" + one + "/vmlinuz", "usr/lib/modules/" + two + "/modules.dep",
 			},
 			[]string{one},
 		},
-		"what is being installed": {
+		"a kernel that is being installed": {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "boot/vmlinuz-" + one, "usr/lib/modules/" + two + "/vmlinuz"},
 			[]string{one},
 		},
@@ -184,7 +184,7 @@ func TestInstalled(t *testing.T) {
 		"the folder of a host that is not merged": {[]string{"lib/modules/" + one + "/modules.dep"}, []string{one}},
 		"an empty folder next to it":              {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
 		"images alone":                            {[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-" + two, "boot/initrd.img-6.1.0-11-amd64"}, []string{two, one}},
-		"an image that is not one": {
+		"a file that is not an image": {
 			[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-0-rescue-3f2a", "boot/vmlinuz", "boot/vmlinuz-6.1.0-11-amd64/x"}, []string{one},
 		},
 		"nothing": {nil, nil},
@@ -262,11 +262,11 @@ func TestReport(t *testing.T) {
 			[]string{"6.13.9-200.fc41.x86_64", "6.14.0-63.fc42.x86_64"},
 			needs("6.14.0-63.fc42.x86_64", "6.13.9-200.fc41.x86_64"),
 		},
-		"a release after its candidate": {"6.7.0-rc8", []string{"6.7.0-rc8", "6.7.0"}, needs("6.7.0", "6.7.0-rc8")},
-		"a candidate of the next one":   {"6.7.0", []string{"6.7.0", "6.8.0-rc1"}, needs("6.8.0-rc1", "6.7.0")},
-		"older ones only":               {"6.1.0-10-amd64", []string{"6.1.0-9-amd64"}, upToDate("6.1.0-10-amd64")},
-		"the same by another name":      {"6.7-1", []string{"6.7.0-1"}, upToDate("6.7-1")},
-		"none is installed":             {"6.1.0-10-amd64", nil, noKernel},
+		"a release after its candidate":      {"6.7.0-rc8", []string{"6.7.0-rc8", "6.7.0"}, needs("6.7.0", "6.7.0-rc8")},
+		"a candidate of the next one":        {"6.7.0", []string{"6.7.0", "6.8.0-rc1"}, needs("6.8.0-rc1", "6.7.0")},
+		"older ones only":                    {"6.1.0-10-amd64", []string{"6.1.0-9-amd64"}, upToDate("6.1.0-10-amd64")},
+		"the same kernel under another name": {"6.7-1", []string{"6.7.0-1"}, upToDate("6.7-1")},
+		"none is installed":                  {"6.1.0-10-amd64", nil, noKernel},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -107,7 +107,7 @@ func TestFlavour(t *testing.T) {
 	}
 }
 
-func TestParseRelease_RefusesWhatIsNone(t *testing.T) {
+func TestParseRelease_RefusesInvalidReleases(t *testing.T) {
 	for _, text := range []string{
 		"", "6", "6.", ".6.1", "updates", "extramodules-6.6-ARCH", "0-rescue-3f2a", "6.1.0 10", "6.1.0\n", "6.1/0", "6.1.0-\xff",
 		"6.1.0-ä", "..", "6.1.0-" + strings.Repeat("1", 64),

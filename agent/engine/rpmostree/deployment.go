@@ -94,7 +94,7 @@ func judge(list []deployment, client string) engine.Report {
 	booted := slices.IndexFunc(list, func(d deployment) bool { return d.booted })
 	if booted < 0 {
 		// For example, a live medium: rebooting it installs nothing.
-		return engine.Unreachable(Name, "rpm-ostree names no deployment that this host was booted from.")
+		return engine.Unreachable(Name, "rpm-ostree does not report a booted deployment.")
 	}
 	// A shutdown ignores locked deployments, so the next one in the order boots.
 	next := list[slices.IndexFunc(list, func(d deployment) bool { return d.booted || !d.locked })]

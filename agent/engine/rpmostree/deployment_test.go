@@ -30,11 +30,11 @@ func TestJudge_LockedDeploymentOfAFleetLockClient(t *testing.T) {
 		list []deployment
 		want engine.Report
 	}{
-		"locked":                      {[]deployment{locked, booted}, want},
-		"before one that is pending":  {[]deployment{locked, {version: "40.0", checksum: sum}, booted}, want},
-		"nothing is staged":           {[]deployment{booted}, upToDate},
-		"what is staged is unlocked":  {[]deployment{{version: "40.2", checksum: sum, staged: true}, booted}, needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")},
-		"no deployment is booted yet": {[]deployment{locked}, notFromOstree},
+		"locked":                            {[]deployment{locked, booted}, want},
+		"before one that is pending":        {[]deployment{locked, {version: "40.0", checksum: sum}, booted}, want},
+		"nothing is staged":                 {[]deployment{booted}, upToDate},
+		"the staged deployment is unlocked": {[]deployment{{version: "40.2", checksum: sum, staged: true}, booted}, needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")},
+		"no deployment is booted yet":       {[]deployment{locked}, notFromOstree},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, judge(tc.list, "Zincati")); diff != "" {
@@ -178,7 +178,7 @@ func TestDecodeDeployments(t *testing.T) {
 			},
 			"",
 		},
-		"what is missing is false or unknown": {[]properties{{}}, []deployment{{}}, ""},
+		"missing properties are false or unknown": {[]properties{{}}, []deployment{{}}, ""},
 		"empty texts are unknown": {
 			[]properties{variants(map[string]any{"version": "", "checksum": ""})}, []deployment{{}}, "",
 		},
@@ -193,13 +193,13 @@ func TestDecodeDeployments(t *testing.T) {
 			[]deployment{{staged: true}},
 			`"` + strings.Repeat("9", 64) + `" is not a version`,
 		},
-		"a sentence is no version": {
+		"a sentence is not a version": {
 			[]properties{variants(map[string]any{"version": "1. Reported by me"})}, []deployment{{}}, `"1. Reported by me" is not a version`,
 		},
-		"bytes are no version": {
+		"bytes are not a version": {
 			[]properties{variants(map[string]any{"version": "\xff"})}, []deployment{{}}, `"\xff" is not a version`,
 		},
-		"dots are no version": {[]properties{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is not a version`},
+		"dots are not a version": {[]properties{variants(map[string]any{"version": "..."})}, []deployment{{}}, `"..." is not a version`},
 		"a short checksum is left out": {
 			[]properties{variants(map[string]any{"checksum": sum[1:]})}, []deployment{{}}, `"` + sum[1:] + `" is not a checksum`,
 		},
@@ -229,7 +229,7 @@ func TestDecodeDeployments(t *testing.T) {
 	}
 }
 
-func TestDecodeDeployments_RefusesWhatIsNoList(t *testing.T) {
+func TestDecodeDeployments_RefusesInvalidLists(t *testing.T) {
 	one := func(key string, value any) []properties {
 		return []properties{{}, variants(map[string]any{key: value})}
 	}

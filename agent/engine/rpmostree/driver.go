@@ -248,7 +248,7 @@ type Round struct {
 }
 
 // errNotBooted means that the running system is not managed by rpm-ostree.
-var errNotBooted = errors.New("rpm-ostree names no system that this host was booted from")
+var errNotBooted = errors.New("rpm-ostree does not report a booted deployment")
 
 // maxPolicyBytes is several times the length of any policy. Unknown policies are reported, too.
 const maxPolicyBytes = 32

@@ -38,7 +38,7 @@ var (
 	absent        = cannotAsk("rpm-ostree is not on the system bus.")
 	unreachable   = cannotAsk("The system bus cannot be reached.")
 	unreadable    = cannotAsk("rpm-ostree does not report its deployments: its answer cannot be read.")
-	notFromOstree = cannotAsk("rpm-ostree names no deployment that this host was booted from.")
+	notFromOstree = cannotAsk("rpm-ostree does not report a booted deployment.")
 )
 
 func cannotAsk(why string) engine.Report {

@@ -92,7 +92,7 @@ func authenticate(socket net.Conn) (string, error) {
 func sendCredentials(socket net.Conn) error {
 	unix, ok := socket.(*net.UnixConn)
 	if !ok {
-		return fmt.Errorf("a %T is no socket of this host", socket)
+		return fmt.Errorf("a %T is not a socket of this host", socket)
 	}
 	sender := syscall.UnixCredentials(&syscall.Ucred{
 		Pid: int32(os.Getpid()), Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid()),

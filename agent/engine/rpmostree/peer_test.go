@@ -74,7 +74,7 @@ func TestDialPeer_StopsWhileTheServerIsSilent_Behaviour58(t *testing.T) {
 	}
 }
 
-func TestDialPeer_ReportsThatNobodyListens(t *testing.T) {
+func TestDialPeer_FailsIfNobodyListens(t *testing.T) {
 	_, err := dialPeer(t.Context(), "/does/not/exist", make(chan *dbus.Signal, 1))
 	if err == nil || !strings.Contains(err.Error(), "no such file or directory") {
 		t.Errorf("error %v", err)

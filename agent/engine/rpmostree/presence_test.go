@@ -22,7 +22,7 @@ func TestEngine_RunsOnWithoutRPMOSTree_Behaviour7(t *testing.T) {
 	}
 }
 
-func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testing.T) {
+func TestEngine_WithoutAFlagIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional = true
 	h.start()
@@ -41,7 +41,7 @@ func TestEngine_ThatNobodyNamedIsAbsentUntilTheBusCanStartIt_Behaviour7(t *testi
 	h.Expect(unreachable)
 }
 
-func TestEngine_ThatNobodyNamedAndThatFailsToStartIsNotAbsent_Behaviour7(t *testing.T) {
+func TestEngine_WithoutAFlagIsNotAbsentIfItFailsToStart_Behaviour7(t *testing.T) {
 	h := newHarness(t)
 	h.engine.Optional = true
 	h.Must(h.install(running).Activates(false))

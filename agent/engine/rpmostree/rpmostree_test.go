@@ -81,7 +81,7 @@ func TestEngine_DetectsDeploymentsFromTheOSObjectToo(t *testing.T) {
 	h.Expect(staged402)
 }
 
-func TestEngine_IdleExitIsNoReportAndTheDaemonIsLeftAsleep(t *testing.T) {
+func TestEngine_IdleExitIsNotAReportAndTheDaemonIsNotStarted(t *testing.T) {
 	h := newHarness(t)
 	ostree := h.install(hosttest.Deployment{Version: "40.2", Staged: true}, running)
 	h.start()
@@ -124,12 +124,12 @@ func TestEngine_PollWakesTheDaemonOnceIn15Minutes(t *testing.T) {
 	}
 }
 
-func TestEngine_FindsWhatChangedWhileTheDaemonWasAway(t *testing.T) {
+func TestEngine_FindsChangesMadeWhileTheDaemonWasAway(t *testing.T) {
 	for name, tc := range map[string]struct {
 		wake func(h *harness, ostree *hosttest.RPMOSTree)
 	}{
-		"when somebody else wakes it": {func(h *harness, ostree *hosttest.RPMOSTree) { h.Must(ostree.Start()) }},
-		"at the poll":                 {func(h *harness, _ *hosttest.RPMOSTree) { h.pollIsDue() }},
+		"when another client wakes it": {func(h *harness, ostree *hosttest.RPMOSTree) { h.Must(ostree.Start()) }},
+		"at the poll":                  {func(h *harness, _ *hosttest.RPMOSTree) { h.pollIsDue() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -252,7 +252,7 @@ func TestEngine_IgnoresOtherSenders(t *testing.T) {
 }
 
 // A connection that breaks during a write is detected before its reader notices the end.
-func TestEngine_ABrokenConnectionIsNoSilenceOfTheDaemon_Behaviour6(t *testing.T) {
+func TestEngine_ABrokenConnectionDoesNotCountAsSilenceOfTheDaemon_Behaviour6(t *testing.T) {
 	w := watch{engine: &Engine{}}
 	if _, err := w.unanswered(t.Context(), syscall.EPIPE, false); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("the error is %v, want the one of the connection", err)

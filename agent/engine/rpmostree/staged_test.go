@@ -10,7 +10,7 @@ import (
 
 // bootc and ostree stage deployments without the daemon, which has exited because it was idle. So
 // no signal reports it.
-func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing.T) {
+func TestEngine_DetectsADeploymentStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	h.engine.HostRoot = t.TempDir()
 	run := filepath.Join(h.engine.HostRoot, "run")
@@ -60,7 +60,7 @@ func TestEngine_DetectsWhatIsStagedWithoutTheDaemonAtOnce_Behaviour11(t *testing
 
 // bootc upgrade --download-only marks the staged deployment in its file so that a reboot ignores
 // it. The daemon does not report that.
-func TestEngine_KnowsThatBootcHasLockedWhatItStaged_Behaviour11(t *testing.T) {
+func TestEngine_DetectsThatBootcLockedTheStagedDeployment_Behaviour11(t *testing.T) {
 	h := newHarness(t)
 	h.engine.HostRoot = t.TempDir()
 	stage := stageByBootc(t, h.engine.HostRoot)

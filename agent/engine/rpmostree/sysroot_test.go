@@ -44,7 +44,7 @@ func TestDecodeSysroot(t *testing.T) {
 	}
 }
 
-func TestDecodeSysroot_RefusesWhatIsNotThere(t *testing.T) {
+func TestDecodeSysroot_RefusesMissingProperties(t *testing.T) {
 	cases := map[string]struct {
 		change func(map[string]any)
 		want   error

@@ -146,7 +146,7 @@ func TestEngine_FilesThatAreNamedReplaceTheDefaults(t *testing.T) {
 	}, time.Minute)
 }
 
-func TestLook_WhatPassesForTheFile(t *testing.T) {
+func TestLook_AFolderDoesNotCountButADeadLinkDoes(t *testing.T) {
 	h := newHarness(t)
 	h.write("run/reboot-required.pkgs", "libc6\n")
 	h.looksLike(noFile)
@@ -166,7 +166,7 @@ func TestLook_AFileInTheRootOfTheHost(t *testing.T) {
 	}
 }
 
-func TestLook_WhatIsNoFolder(t *testing.T) {
+func TestLook_FileInsteadOfAFolder(t *testing.T) {
 	h := newHarness(t)
 	h.remove("run")
 	h.write("run", "")
@@ -215,7 +215,7 @@ func TestEngine_AHostWithoutRunIsUnknown_Behaviour7(t *testing.T) {
 	}
 }
 
-func TestEngine_ThatNobodyNamedIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
+func TestEngine_WithoutAFlagIsAbsentUntilRunIsMountedAndUnknownOnceItIsGone_Behaviour7(t *testing.T) {
 	for name, spoil := range map[string]func(*harness){
 		"nothing":     func(h *harness) { h.remove("run") },
 		"a file":      func(h *harness) { h.remove("run"); h.write("run", "") },
@@ -276,9 +276,9 @@ func TestReport(t *testing.T) {
 		seen observation
 		want engine.Report
 	}{
-		"no file, no need":               {observation{files: Defaults}, noFile},
-		"a file is one (behaviour 12)":   {observation{present: Defaults[:1]}, present},
-		"what cannot be read is unknown": {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
+		"no file, no need":                {observation{files: Defaults}, noFile},
+		"a file is a need (behaviour 12)": {observation{present: Defaults[:1]}, present},
+		"an unreadable file is unknown":   {observation{unreadable: "no such file or directory", folder: "/run"}, noRun},
 		"a file is a need even if another folder cannot be read": {
 			observation{unreadable: "no such file or directory", folder: "/run", present: Defaults[:1]}, needed(present.Message + " " + noRun.Message),
 		},
@@ -332,13 +332,13 @@ func TestAppendPackages(t *testing.T) {
 		"Ubuntu's": {
 			"linux-image-6.8.0-45-generic\nlinux-base\nlibc6\nlibc6\n", []string{"linux-image-6.8.0-45-generic", "linux-base", "libc6"},
 		},
-		"Debian's":                          {"linux-image-6.12.43+deb13-cloud-amd64\n", []string{"linux-image-6.12.43+deb13-cloud-amd64"}},
-		"with an architecture or a version": {"libc6:amd64\nopenssl=3.0.17-1~deb12u3\n", []string{"libc6:amd64", "openssl=3.0.17-1~deb12u3"}},
-		"white space around it":             {" dbus \r\n\n\t\nlibc6", []string{"dbus", "libc6"}},
-		"sentences are not packages":        {"*** System restart required ***\nRebooted.  All is well\ndbus", []string{"dbus"}},
-		"binary data is not a package":      {"\xff\x00\n\u202edbus\nd\x00bus\n", nil},
-		"nor options and paths":             {"-rf\n/etc/passwd\n..\n", nil},
-		"nor what has no end":               {strings.Repeat("x", 65) + "\n", nil},
+		"Debian's":                           {"linux-image-6.12.43+deb13-cloud-amd64\n", []string{"linux-image-6.12.43+deb13-cloud-amd64"}},
+		"with an architecture or a version":  {"libc6:amd64\nopenssl=3.0.17-1~deb12u3\n", []string{"libc6:amd64", "openssl=3.0.17-1~deb12u3"}},
+		"white space around it":              {" dbus \r\n\n\t\nlibc6", []string{"dbus", "libc6"}},
+		"sentences are not packages":         {"*** System restart required ***\nRebooted.  All is well\ndbus", []string{"dbus"}},
+		"binary data is not a package":       {"\xff\x00\n\u202edbus\nd\x00bus\n", nil},
+		"options and paths are not packages": {"-rf\n/etc/passwd\n..\n", nil},
+		"endless text is not a package":      {strings.Repeat("x", 65) + "\n", nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

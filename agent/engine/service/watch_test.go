@@ -89,11 +89,11 @@ func TestSession_Receive(t *testing.T) {
 		"another sender's signal": {
 			signal: but(func(s *dbus.Signal) { s.Sender = other }), received: []string{"Status from another sender"},
 		},
-		"another sender's signal, where only the owner's counts": {
+		"another sender's signal if only the owner's counts": {
 			signal: but(func(s *dbus.Signal) { s.Sender = other }), ownerOnly: true,
 		},
-		"the owner's older news than the question": {signal: but(func(s *dbus.Signal) { s.Sequence = 9 })},
-		"the owner's news between the question and its answer": {
+		"the owner's signal from before the query": {signal: but(func(s *dbus.Signal) { s.Sequence = 9 })},
+		"the owner's signal between the query and its reply": {
 			signal: but(func(s *dbus.Signal) { s.Sequence = 11 }), asks: true,
 		},
 		"a malformed body (behaviour 5)": {
@@ -103,7 +103,7 @@ func TestSession_Receive(t *testing.T) {
 		"another signal":    {signal: but(func(s *dbus.Signal) { s.Name = "org.example.Engine.Other" })},
 		"another interface": {signal: but(func(s *dbus.Signal) { s.Name = "org.example.Other.Status" })},
 		"a new owner":       {signal: but(changed), asks: true},
-		"a new owner, older news than the look-up": {
+		"a new owner from before the look-up": {
 			signal: but(func(s *dbus.Signal) { changed(s); s.Sequence = 10 }),
 		},
 		"a new owner, forged": {signal: but(func(s *dbus.Signal) { changed(s); s.Sender = other })},

@@ -83,10 +83,10 @@ func TestNeed(t *testing.T) {
 			inputs: []input{engineReports(need4001)}, want: needed4001,
 		},
 		"a version of 0.0.0 means unknown": {inputs: []input{engineReports(needUnnamed)}, want: needed},
-		"a need falls when the engine leaves NEED_REBOOT (behaviour 3)": {
+		"a need ends when the engine leaves NEED_REBOOT (behaviour 3)": {
 			inputs: []input{engineReports(need4001), engineReports(idle)}, want: upToDate,
 		},
-		"a need falls when the engine checks for the next update": {
+		"a need ends when the engine checks for the next update": {
 			inputs: []input{engineReports(need4001), engineReports(downloading)}, want: upToDate,
 		},
 		"a restarted engine keeps the version it has forgotten (behaviour 8)": {
@@ -109,10 +109,10 @@ func TestNeed(t *testing.T) {
 			want:   byBroadcast,
 		},
 		"a need is received without any engine": {inputs: []input{otherReports(needUnnamed)}, want: byBroadcast},
-		"a broadcast need falls when the engine comes to NEED_REBOOT and leaves it": {
+		"a broadcast need ends when the engine enters NEED_REBOOT and leaves it": {
 			inputs: []input{otherReports(needUnnamed), engineReports(need4001), engineReports(idle)}, want: upToDate,
 		},
-		"a broadcast need that the engine confirms counts as its own": {
+		"a broadcast need that the engine confirms becomes the engine's": {
 			inputs: []input{otherReports(needUnnamed), engineReports(need4001)}, want: needed4001,
 		},
 		"another sender cannot withdraw a need of the engine": {
@@ -124,7 +124,7 @@ func TestNeed(t *testing.T) {
 		"another sender's version is reported": {
 			inputs: []input{engineReports(idle), otherReports(need4001)}, want: byBroadcast4001,
 		},
-		"another sender's second version is not": {
+		"another sender's second version is not reported": {
 			inputs: []input{otherReports(need4001), otherReports(need4002), otherReports(needUnnamed)}, want: byBroadcast4001,
 		},
 		"another sender cannot change the engine's version": {
@@ -137,41 +137,41 @@ func TestNeed(t *testing.T) {
 		"a restarted agent drops a need that was reset during the restart": {
 			before: needed4001, inputs: []input{engineReports(idle)}, want: upToDate,
 		},
-		"a restarted agent keeps a broadcast need against the engine's IDLE": {
+		"a restarted agent keeps a broadcast need although the engine reports IDLE": {
 			before: byBroadcast, inputs: []input{engineReports(idle)}, want: byBroadcast,
 		},
 		"a restarted agent takes nothing from a report without a need": {before: upToDate, want: upToDate},
 		"a broadcast need stays for a day (behaviour 1)": {
 			inputs: []input{otherReports(needUnnamed), later(24*time.Hour-1, engineReports(idle))}, want: byBroadcast,
 		},
-		"and then ends": {
+		"a broadcast need ends after a day": {
 			inputs: []input{otherReports(need4001), later(24*time.Hour, engineReports(idle))}, want: upToDate,
 		},
-		"it ends though the engine is gone": {
+		"a broadcast need ends after a day without the engine": {
 			inputs: []input{otherReports(need4001), later(24*time.Hour, input{})}, want: upToDate,
 		},
-		"it ends though others are asked for what they need": {
+		"a broadcast need ends after a day although engines are queried": {
 			inputs: []input{engineReports(idle), otherReports(need4001), later(24*time.Hour, otherReports(idle))}, want: upToDate,
 		},
-		"one that the engine confirms does not end": {
+		"a broadcast need that the engine confirms does not end": {
 			inputs: []input{otherReports(needUnnamed), engineReports(need4001), later(48*time.Hour, input{})}, want: needed4001,
 		},
-		"one that the engine confirms when it has ended is needed": {
+		"a broadcast need that has ended is needed again once the engine confirms it": {
 			inputs: []input{otherReports(needUnnamed), later(24*time.Hour, engineReports(need4001))}, want: needed4001,
 		},
-		"a second broadcast does not prolong it": {
+		"a second broadcast does not prolong the need": {
 			inputs: []input{engineReports(idle), otherReports(needUnnamed), later(time.Hour, otherReports(needUnnamed))}, want: byBroadcast,
 		},
-		"a broadcast after its end is a new one": {
+		"a broadcast after the end is a new need": {
 			inputs: []input{otherReports(need4001), later(24*time.Hour, otherReports(needUnnamed))}, want: ending(byBroadcast, 24*time.Hour),
 		},
-		"a restarted agent keeps its end": {
+		"a restarted agent keeps the end of a broadcast need": {
 			before: ending(byBroadcast, -time.Hour), inputs: []input{engineReports(idle)}, want: ending(byBroadcast, -time.Hour),
 		},
-		"a restarted agent drops one that has ended": {
+		"a restarted agent drops a broadcast need that has ended": {
 			before: ending(byBroadcast, -25*time.Hour), inputs: []input{engineReports(idle)}, want: upToDate,
 		},
-		"a restarted agent does not wait longer than a day, whatever the clock was": {
+		"a restarted agent waits at most a day, even if the clock was wrong": {
 			before: ending(byBroadcast, 1000*time.Hour), inputs: []input{engineReports(idle)}, want: byBroadcast,
 		},
 	}

@@ -19,7 +19,7 @@
 {{- with $own.digest }}{{ $image = printf "%s@%s" $repository . }}{{ end -}}
 {{- if not (contains "@sha256:" $image) -}}
 {{- if has (regexFind ":[^:/]+$" $image) (list "" ":latest" ":unreleased") -}}
-{{- fail (printf "%s is no image of a release: set image.tag or %s.image to a tag or a digest, or install the chart of a release" $image .name) -}}
+{{- fail (printf "%s is not the image of a release: set image.tag or %s.image to a tag or a digest, or install the chart of a release" $image .name) -}}
 {{- end -}}
 {{- end -}}
 {{- $image -}}

@@ -118,7 +118,7 @@ func (l limitedListener) Accept() (net.Conn, error) {
 // refuse sends a refusal in plain HTTP before anything is read. For a client that uses TLS, the
 // connection is just closed.
 func refuse(conn net.Conn) {
-	body, err := json.Marshal(fleetlock.Busy("The server has as many connections as it may.").Error())
+	body, err := json.Marshal(fleetlock.Busy("The server has reached its limit of connections. Ask again later.").Error())
 	if err == nil {
 		_ = conn.SetDeadline(time.Now().Add(refusalLimit)) //nolint:forbidigo // a deadline of the kernel's
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",

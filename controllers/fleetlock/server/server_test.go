@@ -32,7 +32,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/fleetlock"
 )
 
-// cluster is what the server reads, as a cache and live.
+// cluster holds the objects that the server reads, as a cache and live.
 type cluster struct {
 	cache.Cache
 
@@ -200,7 +200,7 @@ func start(t *testing.T, adapt func(*Server)) *harness {
 	return h
 }
 
-// reply is what a client gets.
+// reply is the response that a client gets.
 type reply struct {
 	status int
 	body   fleetlock.Error
@@ -242,7 +242,7 @@ func (h *harness) hold(call, id string) <-chan reply {
 	return replies
 }
 
-// count is how many requests are held.
+// count returns the number of held requests.
 func (h *harness) count() int {
 	h.server.held.mu.Lock()
 	defer h.server.held.mu.Unlock()
@@ -366,7 +366,7 @@ func TestServer_ForgetsAClientThatGoesAway(t *testing.T) {
 	h.until("nothing to be held", func() bool { return h.count() == 0 })
 }
 
-func TestServer_RefusesAClientWhoseNodeIsDeletedMeanwhile(t *testing.T) {
+func TestServer_RefusesAClientWhoseNodeIsDeletedWhileItWaits(t *testing.T) {
 	h := start(t, nil)
 	n := waiting("n1", machineID)
 	h.cluster.put(n)
@@ -376,7 +376,7 @@ func TestServer_RefusesAClientWhoseNodeIsDeletedMeanwhile(t *testing.T) {
 }
 
 // The cache of a replica may be of the boot before.
-func TestServer_SaysYesByWhatTheAPIServerHas(t *testing.T) {
+func TestServer_ConfirmsPermissionWithTheAPIServer(t *testing.T) {
 	n := passed(waiting("n1", machineID))
 	booted := n.DeepCopy()
 	booted.Status.NodeInfo.BootID = "next"

@@ -38,7 +38,7 @@ func TestMaxUptime_SpreadsAFleet(t *testing.T) {
 	}
 }
 
-func TestMaxUptime_IsForeverWhereNothingCanBeMeant(t *testing.T) {
+func TestMaxUptime_IsForeverForImpossibleValues(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.RebootPolicySpec{
 		"no requests":     {},
 		"no maximum":      {Urgent: &v1alpha1.Urgent{}},

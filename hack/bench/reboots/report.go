@@ -20,7 +20,7 @@ const (
 	goalManagerMemory = 70 << 20
 )
 
-// yardstick is what other programs need for the same work (10 nodes with 20 pods, 5 s reboots),
+// yardstick gives the figures of other programs for the same work (10 nodes with 20 pods, 5 s reboots),
 // measured elsewhere.
 const yardstick = "Yardsticks measured elsewhere on the same work: FLUO 1012 s and 176 requests per node, kured 755 s and 279."
 
@@ -61,13 +61,13 @@ func report(r result) figures.Result {
 	columns := []string{"figure", "measured"}
 	return figures.Result{
 		Setting: fmt.Sprintf("%d simulated nodes of %d pods each, limit 1, machines that are down for %s, settle 0s, on the embedded control plane; "+
-			"everything is real but the machines. Requests are counted from the API server's audit log; memory is the largest "+
-			"resident set seen in any process meanwhile, freshly started agents among them. Before the reboots the policy is paused: the agents are at rest for %s, and then receive %d signals of update_engine that a reboot is needed, one machine after the other; from each "+
+			"everything except the machines is real. Requests are counted from the API server's audit log; memory is the largest "+
+			"resident set of any process in that time, including agents that were just started. Before the reboots the policy is paused: the agents are at rest for %s, and then receive %d signals of update_engine that a reboot is needed, one machine after the other; from each "+
 			"signal to the revision of the Node with RebootRequired=True, as a watch brings it.", nodes, pods, down, rest, signals),
 		Tables: []figures.Table{
 			{Columns: columns, Rows: r.rows()},
 			{Title: "Agents at rest", Columns: columns, Rows: r.atRest.rows()},
-			{Title: "API requests per reboot, beside evictions and events", Columns: []string{">requests", "who", "verb", "what"}, Rows: r.requests()},
+			{Title: "API requests per reboot, without evictions and events", Columns: []string{">requests", "who", "verb", "what"}, Rows: r.requests()},
 		},
 		Notes: []string{yardstick},
 	}
@@ -87,13 +87,13 @@ func (r result) rows() []figures.Row {
 		figures.Figure("overhead per node beyond drain and reboot", figures.Milliseconds((r.wall-ideal)/time.Duration(max(1, len(r.runs))))),
 		figures.Judged("slot hand-over, from a node back in service to the next grant: median", figures.Milliseconds(median),
 			median < goalHandover, "below "+figures.Milliseconds(goalHandover)),
-		figures.Figure("the same: 95 of 100", figures.QuantileText(fromService, 0.95)),
-		figures.Figure("from Ready on the new boot ID to the next grant: median, 95 of 100", figures.QuantileText(fromReady, 0.5)+", "+
+		figures.Figure("the same: 95th percentile", figures.QuantileText(fromService, 0.95)),
+		figures.Figure("from Ready on the new boot ID to the next grant: median, 95th percentile", figures.QuantileText(fromReady, 0.5)+", "+
 			figures.QuantileText(fromReady, 0.95)),
 		figures.Judged("most nodes unavailable at once", strconv.Itoa(r.peak), r.peak <= 1, "at most 1"),
-		figures.Judged("API writes per reboot, beside evictions and events", fmt.Sprintf("%.1f", writes), writes <= goalWrites,
+		figures.Judged("API writes per reboot, without evictions and events", fmt.Sprintf("%.1f", writes), writes <= goalWrites,
 			fmt.Sprintf("at most %.0f", goalWrites)),
-		figures.Figure("beside them", fmt.Sprintf("%.1f evictions, %.1f events, %.1f reads, %.1f watches; %d refused in all",
+		figures.Figure("evictions, events and reads per reboot", fmt.Sprintf("%.1f evictions, %.1f events, %.1f reads, %.1f watches; %d refused in all",
 			r.each(r.asked.Evictions), r.each(r.asked.Events), r.each(fleet.Total(r.asked.Reads)), r.each(r.asked.Watches), r.asked.Refused)),
 		figures.Figure("largest agent", figures.Memory(r.agentMemory)),
 		figures.Judged("largest manager", figures.Memory(r.managerMemory), r.managerMemory.Resident < goalManagerMemory, "below "+figures.Mebibytes(goalManagerMemory)),

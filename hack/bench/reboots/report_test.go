@@ -35,7 +35,7 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		"wall time to the ideal": func(r *result) { r.wall += time.Second },
 		"slot hand-over, from a node back in service to the next grant: median": func(r *result) { r.runs[1].Granted = at(11.25) },
 		"most nodes unavailable at once":                                        func(r *result) { r.peak = 2 },
-		"API writes per reboot, beside evictions and events":                    func(r *result) { r.asked.Writes[0].Count++ },
+		"API writes per reboot, without evictions and events":                   func(r *result) { r.asked.Writes[0].Count++ },
 		"largest manager": func(r *result) { r.managerMemory.Resident++ },
 	}
 	if missed := report(good()).Missed(); missed != nil {

@@ -102,8 +102,8 @@ func (b *bench) broadcast(ctx context.Context, host *fleet.Host, status hosttest
 func (r atRest) rows() []figures.Row {
 	return []figures.Row{
 		figures.Judged("largest agent", figures.Memory(r.memory), r.memory.Resident < goalMemory, "below "+figures.Mebibytes(goalMemory)),
-		figures.Judged("requests of all agents, beside watches", strconv.Itoa(r.asked.Work()), r.asked.Work() == 0, "none"),
-		figures.Figure("watches begun anew in that time, by each agent", fmt.Sprintf("%.1f", float64(r.asked.Watches)/nodes)),
+		figures.Judged("requests of all agents, without watches", strconv.Itoa(r.asked.Work()), r.asked.Work() == 0, "none"),
+		figures.Figure("watches started in that time, by each agent", fmt.Sprintf("%.1f", float64(r.asked.Watches)/nodes)),
 		figures.Figure("from D-Bus signal to RebootRequired: median", figures.QuantileText(r.detected, 0.5)),
 		figures.Figure("the same: longest", figures.QuantileText(r.detected, 1)),
 	}

@@ -75,7 +75,7 @@ func (r *reboots) run(ctx context.Context) error {
 			r.observe(ctx, last[node.Name], node)
 			last[node.Name] = node
 		case <-ctx.Done():
-			return fmt.Errorf("rebooting %d nodes, %d of which are done: %w", len(list.Items), len(r.finished), context.Cause(ctx))
+			return fmt.Errorf("rebooting %d nodes, %d are done: %w", len(list.Items), len(r.finished), context.Cause(ctx))
 		}
 	}
 	return nil

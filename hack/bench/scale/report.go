@@ -30,13 +30,13 @@ func report(o *options, sizes []size) figures.Result {
 			"%d of the nodes are rebooted, by agents that need no time, on machines that are down for %s. At rest for %s.",
 			heartbeatPeriod, o.slots, o.reboots, o.down, o.rest),
 		Tables: []figures.Table{
-			{Title: "The manager at rest", Columns: columns, Rows: beside(sizes, size.atRestRows)},
-			{Title: "Slots that change hands", Columns: columns, Rows: beside(sizes, size.loadRows)},
+			{Title: "The manager at rest", Columns: columns, Rows: sideBySide(sizes, size.atRestRows)},
+			{Title: "Slots that change hands", Columns: columns, Rows: sideBySide(sizes, size.loadRows)},
 		},
 		Notes: []string{
 			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both. " +
 				"The manager confirms the one, writes the ledger and publishes the other.",
-			"A status of another manager's is not written anew for counts alone in the first 15 s. From the second size on the start takes as long, however soon the manager decides.",
+			"In the first 15 s a manager does not rewrite another manager's status if only counts changed. From the second size on the start takes that long, even if the manager decides sooner.",
 		},
 	}
 }
@@ -53,7 +53,7 @@ func (s size) atRestRows() []figures.Row {
 		figures.Figure("its peak, at the start", figures.Mebibytes(s.started.Peak)),
 		figures.Figure("CPU in a minute", figures.Seconds(s.resting)),
 		figures.Judged("LISTs in a minute", s.perMinute(lists), lists == 0, "none"),
-		figures.Judged("requests in a minute, beside watches and the Lease", s.perMinute(work), work == 0, "none"),
+		figures.Judged("requests in a minute, without watches and the Lease", s.perMinute(work), work == 0, "none"),
 		figures.Figure("requests for the Lease in a minute", s.perMinute(s.atRest.Leases)),
 		figures.Figure("heartbeats written in a second", fmt.Sprintf("%.1f", s.beats)),
 		figures.Figure("start until the status counts all nodes", figures.Seconds(s.synced)),
@@ -66,20 +66,20 @@ func (s size) loadRows() []figures.Row {
 	reboots := max(1, s.reboots)
 	return []figures.Row{
 		figures.Judged("hand-over, median", figures.QuantileText(s.handover, 0.5), met, "below "+figures.Milliseconds(goalHandover)),
-		figures.Figure("19 of 20 take at most", figures.QuantileText(s.handover, 0.95)),
+		figures.Figure("95th percentile", figures.QuantileText(s.handover, 0.95)),
 		figures.Figure("longest", figures.QuantileText(s.handover, 1)),
 		figures.Figure("of it after the confirmation, median", figures.QuantileText(s.afterFinish, 0.5)),
 		figures.Figure("hand-overs measured", strconv.Itoa(len(s.handover))),
 		figures.Figure("all reboots", figures.Seconds(s.took)),
 		figures.Figure("the manager's CPU for one", figures.Milliseconds(s.cpu/time.Duration(reboots))),
-		figures.Figure("its writes for one, beside events and the Lease", fmt.Sprintf("%.1f", float64(fleet.Total(s.loaded.Writes))/float64(reboots))),
+		figures.Figure("its writes for one, without events and the Lease", fmt.Sprintf("%.1f", float64(fleet.Total(s.loaded.Writes))/float64(reboots))),
 		figures.Figure("its memory after all", figures.Mebibytes(s.end.Resident)),
 		figures.Figure("its peak", figures.Mebibytes(s.end.Peak)),
 	}
 }
 
-// beside returns rows with a column for each size. A goal is met if every size meets its own.
-func beside(sizes []size, rows func(size) []figures.Row) []figures.Row {
+// sideBySide returns rows with a column for each size. A goal is met if every size meets its own.
+func sideBySide(sizes []size, rows func(size) []figures.Row) []figures.Row {
 	var all []figures.Row
 	for i, s := range sizes {
 		for n, row := range rows(s) {

@@ -28,8 +28,8 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		"all are met":             {func(*size) {}, nil},
 		"no goal for this size":   {func(s *size) { s.nodes, s.rested.Resident = 1000, 1<<40 }, nil},
 		"too large":               {func(s *size) { s.rested.Resident++ }, []string{"memory (RSS)"}},
-		"a LIST":                  {func(s *size) { s.atRest.Reads = []fleet.Line{{Verb: "list", Count: 1}} }, []string{"LISTs in a minute", "requests in a minute, beside watches and the Lease"}},
-		"a write":                 {func(s *size) { s.atRest.Writes = []fleet.Line{{Verb: "update", Count: 1}} }, []string{"requests in a minute, beside watches and the Lease"}},
+		"a LIST":                  {func(s *size) { s.atRest.Reads = []fleet.Line{{Verb: "list", Count: 1}} }, []string{"LISTs in a minute", "requests in a minute, without watches and the Lease"}},
+		"a write":                 {func(s *size) { s.atRest.Writes = []fleet.Line{{Verb: "update", Count: 1}} }, []string{"requests in a minute, without watches and the Lease"}},
 		"too slow":                {func(s *size) { s.handover[1]++ }, []string{"hand-over, median"}},
 		"nothing was handed over": {func(s *size) { s.handover = nil }, []string{"hand-over, median"}},
 	}

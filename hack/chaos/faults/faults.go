@@ -51,7 +51,7 @@ func (f *Faults) Seed(seed uint64) {
 }
 
 // Deny plays a webhook from now on. denies reports whether it denies the eviction of a pod. If denies
-// is nil, there is no webhook.
+// is nil, no webhook is installed.
 func (f *Faults) Deny(denies func(pod string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -152,29 +152,29 @@ type Kind string
 
 // The kinds of faults.
 const (
-	ManagerKilled      Kind = "manager killed"                   // SIGKILL; another process replaces it
-	ManagerStopped     Kind = "manager stopped beyond its lease" // SIGSTOP for longer than its Lease, then SIGCONT
-	ManagerCutOff      Kind = "manager cut off"                  // all its requests are dropped
-	AgentKilled        Kind = "agent killed"                     // at any point of its work; another one replaces it
-	AgentStopped       Kind = "agent stopped"                    // paused at its next request, answer or host call
-	ServerRestarted    Kind = "API server restarted"             // killed and started again
-	EtcdStopped        Kind = "etcd stopped"                     // SIGSTOP, then SIGCONT
-	EtcdRestarted      Kind = "etcd restarted"                   // killed and started again
-	WatchesDropped     Kind = "watches dropped"                  // open watches of managers and agents are cut
-	Conflict           Kind = "409"                              // on writes, which have no effect
-	TooMany            Kind = "429"                              // with Retry-After
-	ServerError        Kind = "500"
-	AnswerLost         Kind = "time-out after success"     // the write has an effect, but its answer is lost
-	ClockJumped        Kind = "clock jumped an hour"       // of a manager or an agent, forward or back
-	ClocksChanged      Kind = "summer time began or ended" // on all clocks, in the time zone of the window
-	NodeDeleted        Kind = "node deleted"               // its machine is gone for good
-	NodeRegisteredAnew Kind = "node registered anew"       // deleted, and its kubelet registers it again
-	NodeRenamed        Kind = "node renamed away"          // deleted, and its machine registers under another name
-	PolicyEdited       Kind = "policy edited"              // its limit changes
-	PolicyPaused       Kind = "policy paused"              // for a while
-	PolicyRecreated    Kind = "policy re-created"          // deleted with its finalizer and ledger, then created again
-	StatusWiped        Kind = "status wiped"               // everything that the API server allows to remove
-	AdminCordons       Kind = "node cordoned by an administrator"
+	ManagerKilled       Kind = "manager killed"                   // SIGKILL; another process replaces it
+	ManagerStopped      Kind = "manager stopped beyond its lease" // SIGSTOP for longer than its Lease, then SIGCONT
+	ManagerCutOff       Kind = "manager cut off"                  // all its requests are dropped
+	AgentKilled         Kind = "agent killed"                     // at any point of its work; another one replaces it
+	AgentStopped        Kind = "agent stopped"                    // paused at its next request, answer or host call
+	ServerRestarted     Kind = "API server restarted"             // killed and started again
+	EtcdStopped         Kind = "etcd stopped"                     // SIGSTOP, then SIGCONT
+	EtcdRestarted       Kind = "etcd restarted"                   // killed and started again
+	WatchesDropped      Kind = "watches dropped"                  // open watches of managers and agents are cut
+	Conflict            Kind = "409"                              // on writes, which have no effect
+	TooMany             Kind = "429"                              // with Retry-After
+	ServerError         Kind = "500"
+	AnswerLost          Kind = "time-out after success"     // the write has an effect, but its answer is lost
+	ClockJumped         Kind = "clock jumped an hour"       // of a manager or an agent, forward or back
+	ClocksChanged       Kind = "summer time began or ended" // on all clocks, in the time zone of the window
+	NodeDeleted         Kind = "node deleted"               // its machine is gone for good
+	NodeRegisteredAgain Kind = "node registered again"      // deleted, and its kubelet registers it again
+	NodeRenamed         Kind = "node renamed away"          // deleted, and its machine registers under another name
+	PolicyEdited        Kind = "policy edited"              // its limit changes
+	PolicyPaused        Kind = "policy paused"              // for a while
+	PolicyRecreated     Kind = "policy re-created"          // deleted with its finalizer and ledger, then created again
+	StatusWiped         Kind = "status wiped"               // everything that the API server allows to remove
+	AdminCordons        Kind = "node cordoned by an administrator"
 
 	// The following faults go on until the operator has coped with them. No schedule ends before.
 
@@ -194,7 +194,7 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		ManagerKilled, ManagerStopped, ManagerCutOff, AgentKilled, AgentStopped, ServerRestarted, EtcdStopped, EtcdRestarted,
-		WatchesDropped, Conflict, TooMany, ServerError, AnswerLost, ClockJumped, ClocksChanged, NodeDeleted, NodeRegisteredAnew,
+		WatchesDropped, Conflict, TooMany, ServerError, AnswerLost, ClockJumped, ClocksChanged, NodeDeleted, NodeRegisteredAgain,
 		NodeRenamed, PolicyEdited, PolicyPaused, PolicyRecreated, StatusWiped, AdminCordons, BudgetOpensLate, BudgetNeverOpens,
 		EvictionDenied, PodsComeBack, MachineRestored, BootIDStays, NeedReturns, NodesRewritten, AnnotationsFull, WriteStripped,
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // A witness that cannot decode an answer must fail, because asking again would loop forever.
-func TestRun_FailsWhereAnAnswerCannotBeDecoded(t *testing.T) {
+func TestRun_FailsIfAnAnswerCannotBeDecoded(t *testing.T) {
 	etcd := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"result":{"events":[{"kv":{"mod_revision":"many"}}]}}`)
 	}))

@@ -48,7 +48,7 @@ func (i injector) struck(step schedule.Step) bool {
 		return true
 	case schedule.AdminCordons:
 		return i.admin.cordon(i.ctx, i.busy(step.Target).node())
-	case schedule.NodeDeleted, schedule.NodeRegisteredAnew, schedule.NodeRenamed:
+	case schedule.NodeDeleted, schedule.NodeRegisteredAgain, schedule.NodeRenamed:
 		return i.strikeNode(step)
 	case schedule.PolicyEdited, schedule.PolicyPaused, schedule.PolicyRecreated, schedule.StatusWiped:
 		return i.strikePolicy(step)
@@ -175,11 +175,11 @@ func (i injector) strikeNode(step schedule.Step) bool {
 	case step.Kind == schedule.NodeRenamed:
 		h.rename(name + "-renamed")
 	}
-	if step.Kind != schedule.NodeRegisteredAnew {
+	if step.Kind != schedule.NodeRegisteredAgain {
 		h.kill()
 	}
 	i.admin.deleteNode(i.ctx, name)
-	if step.Kind != schedule.NodeRegisteredAnew {
+	if step.Kind != schedule.NodeRegisteredAgain {
 		i.pods.removePods(name)
 	}
 	pause(i.ctx, step.For/4)

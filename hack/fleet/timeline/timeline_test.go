@@ -139,7 +139,7 @@ func TestTimeline_AnAbortedDrainIsMeasuredFromItsSecondStart(t *testing.T) {
 	}
 }
 
-func TestTimeline_PeakCountsEveryNodeThatIsUnavailableForWhateverReason(t *testing.T) {
+func TestTimeline_PeakCountsEveryUnavailableNode(t *testing.T) {
 	var line Timeline
 	for _, name := range []string{"n1", "n2", "n3"} {
 		line.Observe(at(0), node(name))

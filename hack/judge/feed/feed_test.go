@@ -14,7 +14,7 @@ import (
 )
 
 // Revisions that the watch missed are read from the store, each once and in order.
-func TestFeed_ReadsWhatNoWatchBrought(t *testing.T) {
+func TestFeed_ReadsObjectsThatNoWatchDelivered(t *testing.T) {
 	store := map[string][]int64{"a": {3, 6, 9}, "b": {5, 7, 8}}
 	api := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -55,6 +55,6 @@ func TestFeed_ReadsWhatNoWatchBrought(t *testing.T) {
 	}
 	w.there["c"] = true
 	if _, err := w.resume(t.Context()); err == nil {
-		t.Error("a deletion that no watch brought is no error")
+		t.Error("accepted a deletion that no watch delivered")
 	}
 }

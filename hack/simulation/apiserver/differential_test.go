@@ -109,7 +109,7 @@ func requests() (nodes, policies []request) {
 		{"the status by the main resource", node(false, `{"status":{"nodeInfo":{"bootID":"b2"}}}`, "kubelet")},
 		{"the status, which takes metadata and no spec", node(true,
 			`{"metadata":{"labels":{"l":"1"}},"spec":{"unschedulable":false},"status":{"nodeInfo":{"bootID":"b2"},"conditions":[{"type":"Ready","status":"True","reason":"Up"}]}}`, "kubelet")},
-		{"another condition beside it", node(true, `{"status":{"conditions":[{"type":"Drained","status":"False"}]}}`, "agent")},
+		{"another condition in addition", node(true, `{"status":{"conditions":[{"type":"Drained","status":"False"}]}}`, "agent")},
 		{"a condition goes", node(true, `{"status":{"conditions":[{"type":"Drained","$patch":"delete"}]}}`, "agent")},
 		{"an annotation goes", node(false, `{"metadata":{"annotations":{"a":null}}}`, "agent")},
 		{"a taint", node(false, `{"spec":{"taints":[{"key":"k","effect":"NoSchedule"}]}}`, "manager")},
@@ -119,7 +119,7 @@ func requests() (nodes, policies []request) {
 		{"delete the node", remove(makeNode())},
 		{"delete it again", remove(makeNode())},
 		{"get what is gone", get},
-		{"create it anew", create(makeNode())},
+		{"create it again", create(makeNode())},
 	}
 	policies = []request{
 		{"create a policy", create(makePolicy())},
@@ -136,7 +136,7 @@ func requests() (nodes, policies []request) {
 		{"an empty ledger", ledger(1, false)},
 		{"an annotation on the policy", policy(`{"metadata":{"annotations":{"a":"1"}}}`)},
 		{"a limit", policy(`{"spec":{"concurrency":{"maxUnavailable":"50%"}}}`)},
-		{"a limit that is none", policy(`{"spec":{"concurrency":{"maxUnavailable":"150%"}}}`)},
+		{"an invalid limit", policy(`{"spec":{"concurrency":{"maxUnavailable":"150%"}}}`)},
 		{"a conflict on the policy", policy(`{"metadata":{"resourceVersion":"$OUTDATED","annotations":{"a":"2"}}}`)},
 		{"a finalizer", policy(`{"metadata":{"finalizers":["` + v1alpha1.Finalizer + `"]}}`)},
 		{"delete with a finalizer", remove(makePolicy())},
