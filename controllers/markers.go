@@ -55,7 +55,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []recor
 		written++
 		switch err := w.writeMarker(ctx, s, s.Nodes[i], m); {
 		case apierrors.IsConflict(err):
-			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed meanwhile; writing its markers again", "Node", klog.KRef("", m.Node))
+			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed; writing its markers again", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
 			if isRefusal(err) {
