@@ -127,14 +127,14 @@ func render(report Report) (page, list string) {
 	tables := &strings.Builder{}
 	for _, s := range sections {
 		attempts, breadth := all[[2]string{s.heading, entryAttempt}], all[[2]string{s.heading, entryBreadth}]
-		summary = append(summary, document.Row(s.heading, s.about, attempts.figures(), breadth.figures()))
+		summary = append(summary, document.Row(s.heading, attempts.figures(), breadth.figures()))
 		fmt.Fprintf(tables, "\n## %s\n\n%s\n", s.heading, s.about)
 		table(tables, "| who | attempt | request | answer | by |", attempts.rows)
 		table(tables, "| who | every verb of every resource | let through |", breadth.rows)
 	}
 	overview := &strings.Builder{}
 	overview.WriteString(introduction)
-	table(overview, "| token | with | attempts | every verb of every resource |", summary)
+	table(overview, "| token | attempts | every verb of every resource |", summary)
 	return overview.String() + ending, listIntroduction + tables.String()
 }
 

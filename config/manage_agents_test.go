@@ -79,12 +79,12 @@ var _ = Describe("agents that the manager brings", Ordered, func() {
 					keep(sectionManageAgents, "manager", manager)
 				}
 			},
-				Entry("not a DaemonSet of another name", applyDaemonSet(namespace, "miner")),
-				Entry("not one of that name elsewhere", applyDaemonSet("kube-system", agentAccount)),
-				Entry("not one whose name the request does not give", createDaemonSet),
-				Entry("no look at the others in its namespace", listDaemonSets),
-				Entry("no pod by itself", createPod),
-				Entry("no token of the agents", createToken),
+				Entry("creating a DaemonSet of another name", applyDaemonSet(namespace, "miner")),
+				Entry("creating that DaemonSet in another namespace", applyDaemonSet("kube-system", agentAccount)),
+				Entry("creating a DaemonSet without a name in the request", createDaemonSet),
+				Entry("listing the DaemonSets in its namespace", listDaemonSets),
+				Entry("creating a pod itself", createPod),
+				Entry("creating a token of the agents", createToken),
 			)
 
 			It("are all it may create, for every verb of every resource", func(ctx SpecContext) {

@@ -43,8 +43,8 @@ func TestDelay_LooksAtTheClockAgain(t *testing.T) {
 		"in a century":                  {next: now.AddDate(100, 0, 0), least: time.Minute, most: 15 * time.Minute},
 		"in a minute, never early":      {next: now.Add(time.Minute), least: time.Minute, most: time.Minute + time.Second},
 		"in the past":                   {next: now.Add(-time.Hour), least: time.Millisecond, most: time.Second},
-		"in nine hours, and put off":    {next: now.Add(9 * time.Hour), delayed: time.Second, least: time.Second, most: time.Second},
-		"in a second, and put off long": {next: now.Add(time.Second), delayed: time.Hour, least: time.Second, most: 2 * time.Second},
+		"in nine hours, and delayed":    {next: now.Add(9 * time.Hour), delayed: time.Second, least: time.Second, most: time.Second},
+		"in a second, and delayed long": {next: now.Add(time.Second), delayed: time.Hour, least: time.Second, most: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := state{later: tc.delayed}

@@ -53,14 +53,11 @@ func TestHosts_HasEveryEngine(t *testing.T) {
 
 // notOurs lists names in docs/hosts.md that the agent does not know, each with the program that reads it.
 var notOurs = map[string]string{
-	"/etc/apt/apt.conf.d/20auto-upgrades":          "unattended-upgrades",
-	"/etc/dnf/vars/releasever":                     "dnf",
-	"/etc/sysconfig/kernel":                        "the boot loader's tools",
-	"/etc/systemd/system":                          "systemd",
-	"/etc/systemd/system/needs-restarting.service": "systemd",
-	"/etc/systemd/system/needs-restarting.timer":   "systemd",
-	"org.freedesktop.sysupdate1":                   "nobody: the page excludes it",
-	"update-engine.service":                        "systemd, which starts what the agent knows by its name on the bus",
+	"/etc/apt/apt.conf.d/20auto-upgrades": "unattended-upgrades",
+	"/etc/dnf/vars/releasever":            "dnf",
+	"/etc/systemd/system":                 "systemd",
+	"org.freedesktop.sysupdate1":          "nobody: the page excludes it",
+	"update-engine.service":               "systemd, which starts what the agent knows by its name on the bus",
 }
 
 var (

@@ -214,7 +214,7 @@ func TestCoordinators_AreUnknownIfAFileCannotBeRead_Behaviour57(t *testing.T) {
 		want  string
 	}{
 		"/etc is not mounted":           {ostree, nil, "reading /etc of the host: no such file or directory"},
-		"a policy of a later release":   {ostree, map[string]string{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=live\n"}, `AutomaticUpdatePolicy is "live"`},
+		"an unknown update policy":      {ostree, map[string]string{"etc/rpm-ostreed.conf": "[Daemon]\nAutomaticUpdatePolicy=live\n"}, `AutomaticUpdatePolicy is "live"`},
 		"a folder in place of the file": {ostree, map[string]string{"etc/rpm-ostreed.conf/x": ""}, "reading /etc/rpm-ostreed.conf of the host"},
 		"a file without end":            {ostree, map[string]string{"etc/rpm-ostreed.conf": strings.Repeat("#", maxFileBytes)}, "it has more than 65536 bytes"},
 		"apt, not mounted":              {apt, nil, "reading /etc of the host"},

@@ -334,8 +334,8 @@ var _ = Describe("spec", func() {
 			Entry("an unknown zone", window(`start: "10:00", duration: 1h, timeZone: Mars/Base`), zoneSentence),
 			Entry("a zone in small letters", window(`start: "10:00", duration: 1h, timeZone: europe/berlin`), zoneSentence),
 			Entry("the zone Local", window(`start: "10:00", duration: 1h, timeZone: Local`), zoneSentence),
-			Entry("an offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "02:00"`), zoneSentence),
-			Entry("a signed offset for a zone", window(`start: "10:00", duration: 1h, timeZone: "+02:00"`), zoneSentence),
+			Entry("an offset as time zone", window(`start: "10:00", duration: 1h, timeZone: "02:00"`), zoneSentence),
+			Entry("a signed offset as time zone", window(`start: "10:00", duration: 1h, timeZone: "+02:00"`), zoneSentence),
 			Entry("a zone out of a folder", window(`start: "10:00", duration: 1h, timeZone: posix/Europe/Berlin`), zoneSentence),
 			Entry("a path", window(`start: "10:00", duration: 1h, timeZone: ../UTC`), zoneSentence),
 			Entry("an empty zone", window(`start: "10:00", duration: 1h, timeZone: ""`), zoneSentence),
@@ -381,7 +381,7 @@ var _ = Describe("spec", func() {
 				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),
 			Entry("an empty zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: ""`),
 				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),
-			Entry("an offset for a zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: "01:00"`),
+			Entry("an offset as time zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: "01:00"`),
 				"timeZone must be an IANA name, such as UTC or Europe/Berlin"),
 		)
 	})

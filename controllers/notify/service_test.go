@@ -185,7 +185,7 @@ func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 		"a password in quotes": {
 			"smtp://ops:a%22b%5Cc@mail.example.com:587/", `parse "a\"b\\c": no`, `parse "…": no`,
 		},
-		"a user whose name begins the password": {
+		"a user name that is the beginning of the password": {
 			"generic://bot:bot12345@10.0.0.1/", "403 for bot12345", "403 for …",
 		},
 		"a part that begins a later one": {

@@ -43,13 +43,13 @@ func TestTake_Urgent(t *testing.T) {
 	both := all(grant("a", 1), grant("b", 2), drains("a", 1), drains("b", 2))
 	histories{
 		"outside the windows":                            {[]func(*story){closed, urgent(windows), a}, nil},
-		"outside the windows, which count":               {[]func(*story){closed, urgent(blackouts, pause), a}, []Rule{Window}},
+		"outside the windows, not ignored":               {[]func(*story){closed, urgent(blackouts, pause), a}, []Rule{Window}},
 		"in a blackout":                                  {[]func(*story){frozen, urgent(blackouts), a}, nil},
-		"in a blackout, which counts":                    {[]func(*story){frozen, urgent(windows, pause), a}, []Rule{Window}},
+		"in a blackout, not ignored":                     {[]func(*story){frozen, urgent(windows, pause), a}, []Rule{Window}},
 		"in a blackout outside the windows":              {[]func(*story){closed, frozen, urgent(windows, blackouts), a}, nil},
-		"in a blackout outside the windows, which count": {[]func(*story){closed, frozen, urgent(blackouts), a}, []Rule{Window}},
+		"in a blackout outside the windows, not ignored": {[]func(*story){closed, frozen, urgent(blackouts), a}, []Rule{Window}},
 		"in a pause":                                     {[]func(*story){paused, urgent(pause), a}, nil},
-		"in a pause, which counts":                       {[]func(*story){paused, urgent(windows, blackouts), a}, []Rule{Window}},
+		"in a pause, not ignored":                        {[]func(*story){paused, urgent(windows, blackouts), a}, []Rule{Window}},
 		"after its end, outside the windows":             {[]func(*story){closed, urgent(windows), passes(time.Hour), a}, []Rule{Window}},
 		"after its end, in a blackout":                   {[]func(*story){frozen, urgent(blackouts), passes(time.Hour), a}, []Rule{Window}},
 		"after its end, in a pause":                      {[]func(*story){paused, urgent(pause), passes(time.Hour), a}, []Rule{Window}},

@@ -115,7 +115,11 @@ func ends(t *testing.T, program, phase string, p *process.Process) {
 	begin := time.Now()
 	p.Stop(ctx)
 	took := time.Since(begin)
-	footprint.AddRow(t, "stops", program, phase, fmt.Sprintf("%.1f s", took.Seconds()))
+	if took < 100*time.Millisecond { // docs/limits.md only lists the others
+		t.Logf("%s, while %s: %s", program, phase, took)
+	} else {
+		footprint.AddRow(t, "stops", program, phase, fmt.Sprintf("%.1f s", took.Seconds()))
+	}
 	if took > stopLimit {
 		t.Errorf("%s took %s to end while %s: %v", program, took.Round(10*time.Millisecond), phase, p.ExitError())
 	}

@@ -34,7 +34,10 @@ func (f *Figures) Add(s Script, r Result) {
 // requests is counted together with the faults, but is not a fault.
 const requests = "requests"
 
-// String returns two tables in Markdown.
+// largeWorld is the number of nodes above which a world is large. Its faults are those of small worlds.
+const largeWorld = 1000
+
+// String returns two tables in Markdown, or only the first one for large worlds.
 func (f *Figures) String() string {
 	faults := 0
 	var times [][]string
@@ -52,6 +55,9 @@ func (f *Figures) String() string {
 		strconv.Itoa(f.Seeds), strconv.Itoa(f.Nodes), weeks, minutes, strconv.Itoa(f.Reboots), strconv.Itoa(f.Counts[requests]),
 		strconv.Itoa(faults), strconv.Itoa(f.Violations),
 	}
-	return document.Rows([]string{"seeds", "nodes", "virtual time", "CPU time", "reboots", "requests", "faults", "violations"}, [][]string{all}) +
-		"\n" + document.Rows([]string{"fault, or what else happened", "times"}, times)
+	text := document.Rows([]string{"seeds", "nodes", "virtual time", "CPU time", "reboots", "requests", "faults", "violations"}, [][]string{all})
+	if f.Nodes > largeWorld*f.Seeds {
+		return text
+	}
+	return text + "\n" + document.Rows([]string{"fault, or what else happened", "times"}, times)
 }

@@ -22,7 +22,7 @@ const (
 
 // yardstick gives the figures of other programs for the same work (10 nodes with 20 pods, 5 s reboots),
 // measured elsewhere.
-const yardstick = "Yardsticks measured elsewhere on the same work: FLUO 1012 s and 176 requests per node, kured 755 s and 279."
+const yardstick = "Others on the same work, measured elsewhere: FLUO 1012 s and 176 requests per node, kured 755 s and 279."
 
 // result holds what was measured.
 type result struct {
@@ -60,10 +60,9 @@ func (r result) each(n int) float64 { return float64(n) / float64(max(1, len(r.r
 func report(r result) figures.Result {
 	columns := []string{"figure", "measured"}
 	return figures.Result{
-		Setting: fmt.Sprintf("%d simulated nodes of %d pods each, limit 1, machines that are down for %s, settle 0s, on the embedded control plane; "+
-			"everything except the machines is real. Requests are counted from the API server's audit log; memory is the largest "+
-			"resident set of any process in that time, including agents that were just started. Before the reboots the policy is paused: the agents are at rest for %s, and then receive %d signals of update_engine that a reboot is needed, one machine after the other; from each "+
-			"signal to the revision of the Node with RebootRequired=True, as a watch brings it.", nodes, pods, down, rest, signals),
+		Setting: fmt.Sprintf("%d simulated nodes of %d pods each, limit 1, machines that are down for %s, settle 0s. Requests are counted from the "+
+			"API server's audit log. Memory is the largest resident set of any process. Before the reboots the agents rest for %s with a paused policy, "+
+			"and then receive %d signals of update_engine, one machine after the other, until a watch shows RebootRequired=True.", nodes, pods, down, rest, signals),
 		Tables: []figures.Table{
 			{Columns: columns, Rows: r.rows()},
 			{Title: "Agents at rest", Columns: columns, Rows: r.atRest.rows()},
@@ -93,7 +92,7 @@ func (r result) rows() []figures.Row {
 		figures.Judged("most nodes unavailable at once", strconv.Itoa(r.peak), r.peak <= 1, "at most 1"),
 		figures.Judged("API writes per reboot, without evictions and events", fmt.Sprintf("%.1f", writes), writes <= goalWrites,
 			fmt.Sprintf("at most %.0f", goalWrites)),
-		figures.Figure("evictions, events and reads per reboot", fmt.Sprintf("%.1f evictions, %.1f events, %.1f reads, %.1f watches; %d refused in all",
+		figures.Figure("other requests per reboot", fmt.Sprintf("%.1f evictions, %.1f events, %.1f reads, %.1f watches; %d refused in all",
 			r.each(r.asked.Evictions), r.each(r.asked.Events), r.each(fleet.Total(r.asked.Reads)), r.each(r.asked.Watches), r.asked.Refused)),
 		figures.Figure("largest agent", figures.Memory(r.agentMemory)),
 		figures.Judged("largest manager", figures.Memory(r.managerMemory), r.managerMemory.Resident < goalManagerMemory, "below "+figures.Mebibytes(goalManagerMemory)),

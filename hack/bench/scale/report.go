@@ -25,18 +25,17 @@ func report(o *options, sizes []size) figures.Result {
 		columns = append(columns, fmt.Sprintf(">%d nodes", s.nodes))
 	}
 	return figures.Result{
-		Setting: fmt.Sprintf("kube-apiserver and etcd alone; Nodes of about 15 kB (JSON, without managedFields) as real clusters have them, fifty images each, "+
-			"whose kubelets write their status every %s; Leases of kubelets, which the manager does not see, are left out. One policy for all nodes, limit %d, `reboot.settle: 0s`; "+
-			"%d of the nodes are rebooted, by agents that need no time, on machines that are down for %s. At rest for %s.",
+		Setting: fmt.Sprintf("kube-apiserver and etcd only. Nodes have about 15 kB (JSON, without managedFields), and their kubelets write their status every %s. "+
+			"One policy governs all nodes, with limit %d and `reboot.settle: 0s`. %d of the nodes are rebooted, by agents that need no time, "+
+			"on machines that are down for %s. The manager is measured at rest for %s.",
 			heartbeatPeriod, o.slots, o.reboots, o.down, o.rest),
 		Tables: []figures.Table{
 			{Title: "The manager at rest", Columns: columns, Rows: sideBySide(sizes, size.atRestRows)},
 			{Title: "Slots that change hands", Columns: columns, Rows: sideBySide(sizes, size.loadRows)},
 		},
 		Notes: []string{
-			"A hand-over is from the last report of one node's agent after its boot to the grant of the node that gets the slot, as a watch shows both. " +
-				"The manager confirms the one, writes the ledger and publishes the other.",
-			"In the first 15 s a manager does not rewrite another manager's status if only counts changed. From the second size on the start takes that long, even if the manager decides sooner.",
+			"A hand-over lasts from an agent's report after its boot to the grant of the next node. The manager confirms one reboot, writes the ledger and publishes the next grant.",
+			"A new manager does not update mere counts in the first 15 s, so the start takes longer than that in the larger clusters.",
 		},
 	}
 }
@@ -57,7 +56,6 @@ func (s size) atRestRows() []figures.Row {
 		figures.Figure("requests for the Lease in a minute", s.perMinute(s.atRest.Leases)),
 		figures.Figure("heartbeats written in a second", fmt.Sprintf("%.1f", s.beats)),
 		figures.Figure("start until the status counts all nodes", figures.Seconds(s.synced)),
-		figures.Figure("requests at the start", asText(verbs(s.atStart))),
 	}
 }
 
@@ -105,15 +103,6 @@ func verbs(asked fleet.Asked) map[string]int {
 	}
 	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
 	return counts
-}
-
-// asText formats counts, the highest first.
-func asText(counts map[string]int) string {
-	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%d %s", counts[name], name)
-	}
-	return strings.Join(names, ", ")
 }
 
 func (s size) perMinute(n int) string {
