@@ -42,16 +42,16 @@ var updateDocs = flag.Bool("update", false, "write docs/security-attempts.md and
 // introduction is the beginning of the page.
 const introduction = `# Attempts with stolen tokens
 
-The tests in config try what a stolen token could do, with real requests to a real API server with the Node authorizer, RBAC, NodeRestriction and
-Pod Security. Writes are dry runs. [config/attempts.md](../config/attempts.md) lists every attempt and what refused it.
+Tests try what a stolen token could do, with requests to a real API server with the Node authorizer, RBAC, NodeRestriction and Pod Security. Writes
+are dry runs. [config/attempts.md](../config/attempts.md) lists every attempt and what refused it.
 [Security](security.md) says what follows from it.
 
 ` + "`make security-attempts` repeats all of it and writes this page and the list. `go test ./config` fails if the API server answers otherwise.\n"
 
 // ending explains the last column of the page.
 const ending = `
-The last column is an actor that tries every verb of every resource, including subresources. It counts what Kubernetes does not allow
-to every ServiceAccount anyway. The names are those of Nodes and agents' pods, or "x", in the operator's namespace and in kube-system.
+The last column counts requests with every verb of every resource and subresource, except those that Kubernetes allows to every
+ServiceAccount.
 `
 
 // listIntroduction is the beginning of the list.

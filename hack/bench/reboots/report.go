@@ -66,7 +66,6 @@ func report(r result) figures.Result {
 		Tables: []figures.Table{
 			{Columns: columns, Rows: r.rows()},
 			{Title: "Agents at rest", Columns: columns, Rows: r.atRest.rows()},
-			{Title: "API requests per reboot, without evictions and events", Columns: []string{">requests", "who", "verb", "what"}, Rows: r.requests()},
 		},
 		Notes: []string{yardstick},
 	}
@@ -97,12 +96,4 @@ func (r result) rows() []figures.Row {
 		figures.Figure("largest agent", figures.Memory(r.agentMemory)),
 		figures.Judged("largest manager", figures.Memory(r.managerMemory), r.managerMemory.Resident < goalManagerMemory, "below "+figures.Mebibytes(goalManagerMemory)),
 	}
-}
-
-func (r result) requests() []figures.Row {
-	var rows []figures.Row
-	for _, l := range append(r.asked.Writes, r.asked.Reads...) {
-		rows = append(rows, figures.Row{Cells: []string{fmt.Sprintf("%.1f", r.each(l.Count)), l.Program, l.Verb, l.Resource}})
-	}
-	return rows
 }
