@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
