@@ -132,7 +132,7 @@ func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.Reboo
 	}
 	s.wrote(policy)
 	if ledgerText(policy) != sent {
-		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, &undoneError{what: []string{"status.grants, status.seq or status.limit"}})
+		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, &undoneError{fields: []string{"status.grants, status.seq or status.limit"}})
 	}
 	return nil
 }

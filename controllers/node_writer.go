@@ -73,7 +73,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t pl
 		return nil
 	}
 	if same(n.Permitted, granted) { // The condition comes from an earlier write that also contained the grant.
-		return &undoneError{removed: true, what: []string{"annotation " + v1alpha1.AnnotationGrant}}
+		return &undoneError{removed: true, fields: []string{"annotation " + v1alpha1.AnnotationGrant}}
 	}
 	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
 	w.announce.granted(s, n, t)
@@ -223,7 +223,7 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *record.Node, p 
 	w.reread(n.Name)
 	s.replace(snapshot.Trim(written))
 	if undone := p.Undone(written); len(undone) > 0 {
-		return fmt.Errorf("writing node %q: %w", n.Name, &undoneError{what: undone})
+		return fmt.Errorf("writing node %q: %w", n.Name, &undoneError{fields: undone})
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *record.Node, p 
 func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *record.Node, p *nodepatch.Patch, annotation string) error {
 	err := w.patchNode(ctx, s, n, p)
 	undone, ok := errors.AsType[*undoneError](err)
-	if !ok || slices.Contains(undone.what, "annotation "+annotation) {
+	if !ok || slices.Contains(undone.fields, "annotation "+annotation) {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Error(err, "The Node does not show all that was written")
@@ -242,15 +242,15 @@ func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *record.Node, 
 
 // undoneError means that the API server accepted a write but did not keep all of it.
 type undoneError struct {
-	// what names the missing parts of the write.
-	what []string
+	// fields names the missing parts of the write.
+	fields []string
 	// removed reports whether the parts were removed after the response.
 	removed bool
 }
 
 // Error implements error.
 func (e *undoneError) Error() string {
-	fields := strings.Join(e.what, ", ")
+	fields := strings.Join(e.fields, ", ")
 	if e.removed {
 		return "another program removed " + fields + " after it was written"
 	}

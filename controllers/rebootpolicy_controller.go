@@ -84,7 +84,7 @@ type RebootPolicyReconciler struct {
 // assemble creates the parts of the reconciler from its exported fields.
 func (r *RebootPolicyReconciler) assemble() {
 	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freedAt: map[string]time.Time{}}
-	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, seen: newState(nil)}
+	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, nodes: newState(nil)}
 	r.nodes = nodeWriter{
 		client: r.Client, clock: r.Clock, freedSlot: r.fleet.freedSlot, reread: r.fleet.reread, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
 	}

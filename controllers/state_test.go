@@ -84,7 +84,7 @@ func (c cachedNodes) Get(_ context.Context, key client.ObjectKey, object client.
 // not see what one pass does to its nodes.
 func TestFleetReader_ReadsChangedNodes(t *testing.T) {
 	cache := cachedNodes{nodes: map[string]corev1.Node{"a": nodeOfVersion("a", 1), "b": nodeOfVersion("b", 1)}}
-	f := fleetReader{seen: newState(nil)}
+	f := fleetReader{nodes: newState(nil)}
 	read := func(want map[string]string, changed ...string) *state {
 		t.Helper()
 		f.client = cache
@@ -117,7 +117,7 @@ func TestFleetReader_ReadsChangedNodes(t *testing.T) {
 // A change that could not be read is read in the next pass.
 func TestFleetReader_ForgetsNoChange(t *testing.T) {
 	cache := cachedNodes{nodes: map[string]corev1.Node{"a": nodeOfVersion("a", 1)}, broken: "a"}
-	f := fleetReader{client: cache, seen: newState(nil)}
+	f := fleetReader{client: cache, nodes: newState(nil)}
 	f.changed.Store("a", true)
 	if _, err := f.cachedNodes(t.Context()); err == nil {
 		t.Error("a Node that cannot be read is left out")

@@ -29,7 +29,7 @@ type progress struct {
 	listed    bool
 	unread    string // why the last LIST failed, until one has succeeded
 	going     map[types.UID]*podState
-	left      int                // the number of pods that have left
+	evicted   int                // the number of pods that have left
 	deleted   map[types.UID]bool // pods that a rule with action Delete has removed
 	asking    requests
 	budgets   budgets
@@ -132,7 +132,7 @@ func (p *progress) leave(uid types.UID) {
 	delete(p.staying, uid)
 	if _, ok := p.going[uid]; ok {
 		delete(p.going, uid)
-		p.left++
+		p.evicted++
 	}
 }
 

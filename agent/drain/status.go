@@ -84,7 +84,7 @@ const (
 func (p *progress) status(now time.Time) Status {
 	going := p.sorted()
 	s := Status{
-		Remaining: len(going), Evicted: p.left, Deleted: len(p.deleted), Volumes: p.staying.list(), Left: left(going),
+		Remaining: len(going), Evicted: p.evicted, Deleted: len(p.deleted), Volumes: p.staying.list(), Left: podsOf(going),
 		Back: p.comebacks.back(), Unread: p.unread,
 	}
 	for _, e := range going {
@@ -98,9 +98,9 @@ func (p *progress) status(now time.Time) Status {
 	return s
 }
 
-// left returns the pods that must leave. Those that terminate last come first, because they alone
+// podsOf returns the pods that must leave. Those that terminate last come first, because they alone
 // may make the drain too long.
-func left(going []*podState) []Pod {
+func podsOf(going []*podState) []Pod {
 	pods := make([]Pod, 0, len(going))
 	last := func(a, b *podState) int { return b.deleted.Compare(a.deleted) }
 	for _, e := range slices.SortedStableFunc(slices.Values(going), last) {

@@ -85,7 +85,7 @@ func uptime(o Observation) string {
 func fulfilled(o Observation, request string) bool {
 	reported := strings.Contains(o.Condition(v1alpha1.NodeRebootRequired).Message, request)
 	isFirst := o.holds(corev1.NodeMaintenanceInProgress) ||
-		o.is(corev1.NodeMaintenanceInProgress) && o.Before != nil && o.Before.BootID != o.BootID
+		o.isTrue(corev1.NodeMaintenanceInProgress) && o.Before != nil && o.Before.BootID != o.BootID
 	return request != "" && reported && o.rebooted() && isFirst
 }
 

@@ -99,11 +99,11 @@ func NodeStatusOf(o Observation) NodeStatus {
 // write, so that nobody sees one without the other.
 func removed(o Observation, reported []corev1.NodeCondition) []corev1.NodeConditionType {
 	var kinds []corev1.NodeConditionType
-	falls := o.is(v1alpha1.NodeRebootRequired) && v1alpha1.NodeCondition(reported, v1alpha1.NodeRebootRequired).Status != corev1.ConditionTrue
+	falls := o.isTrue(v1alpha1.NodeRebootRequired) && v1alpha1.NodeCondition(reported, v1alpha1.NodeRebootRequired).Status != corev1.ConditionTrue
 	if falls && o.Condition(v1alpha1.NodeRebootPermitted).Type != "" {
 		kinds = append(kinds, v1alpha1.NodeRebootPermitted)
 	}
-	ends := o.is(corev1.NodeMaintenanceInProgress) && v1alpha1.NodeCondition(reported, corev1.NodeMaintenanceInProgress).Status == corev1.ConditionFalse
+	ends := o.isTrue(corev1.NodeMaintenanceInProgress) && v1alpha1.NodeCondition(reported, corev1.NodeMaintenanceInProgress).Status == corev1.ConditionFalse
 	if ends && v1alpha1.IsPlanned(o.Condition(corev1.NodeMaintenancePlanned)) {
 		kinds = append(kinds, corev1.NodeMaintenancePlanned)
 	}

@@ -227,8 +227,8 @@ type Call struct {
 	Unanswered bool
 }
 
-// is reports whether a Node condition is True.
-func (o Observation) is(kind corev1.NodeConditionType) bool {
+// isTrue reports whether a Node condition is True.
+func (o Observation) isTrue(kind corev1.NodeConditionType) bool {
 	return o.Condition(kind).Status == corev1.ConditionTrue
 }
 

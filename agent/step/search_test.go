@@ -79,7 +79,7 @@ func TestNext_Safety(t *testing.T) {
 			counts["repair"]++
 			must(t, o, "repairs what is sound", o.Record.ProgressErr != nil)
 			gone := o.Record.Grant != nil && o.Record.Grant.BootID != o.BootID
-			must(t, o, "frees the slot of a host that may go down", gone || !o.is(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
+			must(t, o, "frees the slot of a host that may go down", gone || !o.isTrue(corev1.NodeMaintenanceInProgress) && o.Call == Call{})
 		case Wait:
 			counts["wait"]++
 			must(t, o, "waits for the past", s.Until.After(o.Now))

@@ -227,8 +227,8 @@ var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 
 // expression is a compiled expression with its remaining cost limit.
 type expression struct {
-	program cel.Program
-	left    uint64
+	program   cel.Program
+	remaining uint64
 }
 
 // compile compiles an expression. Its error is one sentence with the position.
@@ -264,10 +264,10 @@ func (e *expression) eval(ctx context.Context, object map[string]any) (bool, err
 	}
 	if details != nil && details.ActualCost() != nil {
 		cost := *details.ActualCost()
-		if cost > e.left {
+		if cost > e.remaining {
 			return false, errors.New("the expression costs too much for so many objects: write a shorter one, or select fewer")
 		}
-		e.left -= cost
+		e.remaining -= cost
 	}
 	result, ok := value.(types.Bool)
 	if !ok {

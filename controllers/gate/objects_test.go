@@ -156,13 +156,13 @@ func TestExpression_Budget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.left = 30
+	e.remaining = 30
 	object := map[string]any{"replicas": int64(9)}
 	if met, err := e.eval(t.Context(), object); err != nil || !met {
 		t.Fatalf("the first object: %t, %v", met, err)
 	}
 	if _, err := e.eval(t.Context(), object); err == nil || !strings.Contains(err.Error(), "costs too much for so many objects") {
-		t.Errorf("the second object, with %d left: %v", e.left, err)
+		t.Errorf("the second object, with %d left: %v", e.remaining, err)
 	}
 }
 

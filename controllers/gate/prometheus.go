@@ -172,7 +172,7 @@ func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &bounded{ReadCloser: response.Body, left: largest, tooLong: l.tooLong}
+	response.Body = &bounded{ReadCloser: response.Body, remaining: largest, tooLong: l.tooLong}
 	return response, nil
 }
 
@@ -180,17 +180,17 @@ func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 type bounded struct {
 	io.ReadCloser
 
-	left    int
-	tooLong error
+	remaining int
+	tooLong   error
 }
 
 // Read implements io.Reader.
 func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+	if b.remaining <= 0 {
 		return 0, b.tooLong
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.remaining)])
+	b.remaining -= n
 	return n, err
 }
 

@@ -222,7 +222,7 @@ func (p Period) row(readers *time.Location, now time.Time) []terminal.Cell {
 		{Text: p.span(now)},
 		{Text: moment.Span(p.From.Sub(now))},
 		{Text: zone.String()},
-		{Text: p.what(), Style: styles[p.Kind]},
+		{Text: p.label(), Style: styles[p.Kind]},
 	}
 }
 
@@ -249,7 +249,7 @@ func (p Period) span(now time.Time) string {
 	return moment.Length(p.To.Sub(from).Truncate(time.Minute))
 }
 
-func (p Period) what() string {
+func (p Period) label() string {
 	names, notes := strings.Join(p.Names, ", "), strings.Join(p.Notes, "; ")
 	switch {
 	case p.Kind == ClockChange:

@@ -34,7 +34,7 @@ func (r *outcomes) notes() []string {
 	var notes []string
 	for part, lines := range map[string][]line{"carried": r.carried, "unneeded": r.unneeded, "open": r.open} {
 		for _, l := range lines {
-			notes = append(notes, part+": "+l.what)
+			notes = append(notes, part+": "+l.subject)
 		}
 	}
 	slices.Sort(notes)
@@ -129,7 +129,7 @@ func TestConvert_ReportsValuesBeyondTheLimits(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := slices.IndexFunc(c.report.carried, func(l line) bool { return l.what == arg })
+			i := slices.IndexFunc(c.report.carried, func(l line) bool { return l.subject == arg })
 			if i < 0 || !strings.HasPrefix(c.report.carried[i].how, want) || !strings.HasSuffix(want, " ") && c.report.carried[i].how != want {
 				t.Errorf("want %q in the report: %v", want, c.report.carried)
 			}
@@ -185,7 +185,7 @@ func TestConvert_UnknownFlagsAreReported(t *testing.T) {
 	want := []string{"--reboot-harder very", "--loud=yes", `"lost"`, "-x", `"--concurrency=7"`}
 	var got []string
 	for _, l := range c.flags.stray {
-		got = append(got, l.what)
+		got = append(got, l.subject)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

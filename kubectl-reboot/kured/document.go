@@ -64,7 +64,7 @@ func writeField(out io.Writer, name string, value any, comments []string) error 
 var zeros = regexp.MustCompile(`(?m)^([ -]*(?:settle|spacing|timeout|gracePeriod|leadTime|duration): \S*?[hm])(?:0m)?0s$`)
 
 // line is one setting of kured and what became of it.
-type line struct{ what, how string }
+type line struct{ subject, how string }
 
 // outcomes says what became of all settings of kured.
 type outcomes struct {
@@ -95,7 +95,7 @@ func (c *conversion) writeReport(out io.Writer) {
 		}
 		fmt.Fprintf(out, "\n%s\n", part.title)
 		for i, l := range part.lines {
-			fmt.Fprintf(out, "  %s\n", oneLine(l.what))
+			fmt.Fprintf(out, "  %s\n", oneLine(l.subject))
 			if i+1 == len(part.lines) || part.lines[i+1].how != l.how {
 				fmt.Fprintf(out, "      %s\n", l.how)
 			}

@@ -199,7 +199,7 @@ func (f *kuredFlags) parseFlag(arg string, rest []string) ([]string, error) {
 
 func (f *kuredFlags) arguments(args []string) {
 	for _, arg := range args {
-		f.stray = append(f.stray, line{what: strconv.Quote(arg), how: "an argument, which kured ignores: was it meant for a flag?"})
+		f.stray = append(f.stray, line{subject: strconv.Quote(arg), how: "an argument, which kured ignores: was it meant for a flag?"})
 	}
 }
 
@@ -209,7 +209,7 @@ func (f *kuredFlags) unknown(arg string, hasValue bool, rest []string) []string 
 		arg += " " + rest[0]
 		rest = rest[1:]
 	}
-	f.stray = append(f.stray, line{what: arg, how: "not a flag of kured that this program knows: look up what it does in your version"})
+	f.stray = append(f.stray, line{subject: arg, how: "not a flag of kured that this program knows: look up what it does in your version"})
 	return rest
 }
 
@@ -267,13 +267,13 @@ func (f *kuredFlags) takeEnvironment(k *installation) error {
 	})
 	for _, name := range slices.Sorted(maps.Keys(v.values)) {
 		if strings.HasPrefix(name, environmentPrefix) && !names[name] {
-			f.stray = append(f.stray, line{what: name, how: "not a variable of kured that this program knows: look up what it does in your version"})
+			f.stray = append(f.stray, line{subject: name, how: "not a variable of kured that this program knows: look up what it does in your version"})
 		}
 	}
 	for _, source := range v.sources {
 		f.stray = append(f.stray, line{
-			what: "envFrom " + source,
-			how:  "it may set KURED_ variables, which the manifest does not have: look into it yourself, and put what is set into env",
+			subject: "envFrom " + source,
+			how:     "it may set KURED_ variables, which the manifest does not have: look into it yourself, and put what is set into env",
 		})
 	}
 	return err
@@ -289,7 +289,7 @@ func (f *kuredFlags) takeVariable(known *pflag.Flag, variable string, v variable
 		return nil
 	}
 	if known.Name == "blocking-pod-selector" && wins {
-		f.stray = append(f.stray, line{what: variable, how: "kured has ignored it since 1.16.2, so nothing is carried over; the policy's field is gates.blockingPods"})
+		f.stray = append(f.stray, line{subject: variable, how: "kured has ignored it since 1.16.2, so nothing is carried over; the policy's field is gates.blockingPods"})
 		return nil
 	}
 	return f.assign(known, variable, value)

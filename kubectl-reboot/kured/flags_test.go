@@ -91,7 +91,7 @@ func TestEnvironment_Sources(t *testing.T) {
 	}
 	var open []string
 	for _, l := range c.report.open {
-		open = append(open, l.what)
+		open = append(open, l.subject)
 	}
 	want := []string{"KURED_END_TIME", "KURED_TIME_ZONE", "envFrom ConfigMap elsewhere"}
 	if diff := cmp.Diff(want, open); diff != "" {

@@ -61,13 +61,13 @@ func (s status) next(received status) status {
 // report returns the status as a report.
 func (s status) report() engine.Report {
 	if s.needsReboot() {
-		return engine.Staged(Name, s.version, fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.what()))
+		return engine.Staged(Name, s.version, fmt.Sprintf("%s has installed %s; it runs after a reboot.", title, s.update()))
 	}
 	return engine.UpToDate(Name, title+" "+s.noNeed())
 }
 
-// what names the update for people.
-func (s status) what() string {
+// update names the update for people.
+func (s status) update() string {
 	if s.version == "" {
 		return "an update"
 	}
@@ -82,7 +82,7 @@ func (s status) noNeed() string {
 	case updatestatus.ReportingErrorEvent:
 		return fmt.Sprintf("reports that its last attempt failed (REPORTING_ERROR_EVENT%s); no update waits for a reboot.", s.code())
 	case updatestatus.UpdatedButDeferred:
-		return fmt.Sprintf("has deferred %s (UPDATED_BUT_DEFERRED); a reboot would not apply it.", s.what())
+		return fmt.Sprintf("has deferred %s (UPDATED_BUT_DEFERRED); a reboot would not apply it.", s.update())
 	default:
 		return "has no update that waits for a reboot."
 	}
