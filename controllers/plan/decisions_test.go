@@ -47,13 +47,13 @@ func TestReboots_Decisions(t *testing.T) {
 			one(policy("workers"), newHost("a", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0))), nil,
 		},
 		"a condition that has nothing to report any more is removed": {one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}}},
-		"a node that is granted now is answered by the grant":        {one(policy("workers"), needy("a")), nil},
-		"a node whose grant is due gets its answer by it":            {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
-		"a node with a grant": {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
+		"a node that is granted now shows the grant":                 {one(policy("workers"), needy("a")), nil},
+		"a node whose grant is due shows the grant":                  {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
+		"a node with a grant":                                        {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
 		"a node that reboots, and whose agent has withdrawn request and answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, protocol.PhaseRebooting))), nil,
 		},
-		"a node that reboots, and whose agent has left the answer there": {
+		"a node that reboots, whose agent has kept the answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, active), progress(1, protocol.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
@@ -64,14 +64,14 @@ func TestReboots_Decisions(t *testing.T) {
 					"its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
 			}},
 		},
-		"a node under way whose progress cannot be read": {
+		"a node in an attempt whose progress cannot be read": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), annotated(v1alpha1.AnnotationProgress, "null"))),
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRecordUnreadable,
 				Message: "annotation reboot-operator.io/progress: null is not a record; the slot is kept until the agent repairs it",
 			}},
 		},
-		"a grant that is cancelled permits nothing, even while the agent drains still": {
+		"a cancelled grant permits nothing, even while the agent still drains": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantCancelled), progress(1, protocol.PhaseDraining))), nil,
 		},
 		"a grant that is about to be cancelled": {
@@ -80,14 +80,14 @@ func TestReboots_Decisions(t *testing.T) {
 		"an entry that is about to be released": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, protocol.GrantFinished))), nil,
 		},
-		"an entry without a Node":     {one(policy("workers", holding(1, entry("a", 1)))), nil},
-		"a grant that is found again": {one(policy("workers"), needy("a", shown, grant(1, active))), nil},
+		"an entry without a Node":            {one(policy("workers", holding(1, entry("a", 1)))), nil},
+		"a grant that was found on the node": {one(policy("workers"), needy("a", shown, grant(1, active))), nil},
 		"a node that another policy reboots": {
 			one(policy("workers"), needy("a", shown, grant(1, active, givenBy("other")))).with(policy("other", selects("pool", "other"))), nil,
 		},
-		"a node of another policy":                        {one(policy("workers"), needy("a", shown)).with(policy("other", priority(1))), nil},
-		"a conflict, reported by the first of the rivals": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
-		"a conflict is not reported by the second":        {one(rivals[1], needy("a")).with(rivals[0]), nil},
+		"a node of another policy":                 {one(policy("workers"), needy("a", shown)).with(policy("other", priority(1))), nil},
+		"a conflict, reported by the first policy": {situation{policies: rivals, hosts: hosts(needy, "a")}, []plan.Decision{conflict}},
+		"a conflict is not reported by the second": {one(rivals[1], needy("a")).with(rivals[0]), nil},
 		"a conflict about a node that a third policy reboots": {
 			situation{
 				policies: append(rivals[:2:2], policy("third", selects("pool", "third"))),
@@ -103,8 +103,8 @@ func TestReboots_Decisions(t *testing.T) {
 				progress(1, protocol.PhaseRebooting, phaseAt(-time.Hour)), rebooted(-40*minute, -40*minute), phase(1, v1alpha1.HooksAfter, 0))),
 			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
 		},
-		"a conflict about a node that needs nothing":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
-		"a conflict about a node that needs nothing any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
+		"a conflict about a node that needs no reboot":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
+		"a conflict about a node that needs no reboot any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
 		"a conflict about a node that reboots is reported when it is back": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseDraining))).with(policy("zoo")), []plan.Decision{granted},
 		},
@@ -273,7 +273,7 @@ func TestExplain_Ignored(t *testing.T) {
 		window *window.State
 		want   map[v1alpha1.Reason]string
 	}{
-		"nothing is": {policy("workers"), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+		"nothing is blocked": {policy("workers"), needy("worker-1"), nil, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force", v1alpha1.ReasonWindowClosed: "a window is open, or the policy has none",
 		}},
 		"an urgent policy that is paused": {policy("workers", paused(nil, ""), urgent(until, "Pause", "Windows", "Blackouts")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
@@ -351,13 +351,13 @@ func TestResponsible(t *testing.T) {
 		host     *host
 		want     string
 	}{
-		"nobody":                             {[]*v1alpha1.RebootPolicy{web}, newHost("worker-1"), ""},
-		"who governs":                        {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1"), "all"},
-		"the first of rivals":                {[]*v1alpha1.RebootPolicy{policy("b"), policy("a")}, newHost("worker-1"), "a"},
-		"who holds it in the ledger":         {[]*v1alpha1.RebootPolicy{all, held}, newHost("worker-1"), "held"},
-		"whose grant is outstanding":         {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantActive, givenBy("web"))), "web"},
-		"a grant that is over does not bind": {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantFinished, givenBy("web"))), "all"},
-		"a grant of a policy that is gone":   {[]*v1alpha1.RebootPolicy{all}, newHost("worker-1", grant(7, protocol.GrantActive, gone)), "all"},
+		"nobody":                                 {[]*v1alpha1.RebootPolicy{web}, newHost("worker-1"), ""},
+		"the policy that governs the node":       {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1"), "all"},
+		"the first policy in a conflict":         {[]*v1alpha1.RebootPolicy{policy("b"), policy("a")}, newHost("worker-1"), "a"},
+		"the policy whose ledger holds the node": {[]*v1alpha1.RebootPolicy{all, held}, newHost("worker-1"), "held"},
+		"the policy with an outstanding grant":   {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantActive, givenBy("web"))), "web"},
+		"a finished grant does not count":        {[]*v1alpha1.RebootPolicy{all, web}, newHost("worker-1", grant(7, protocol.GrantFinished, givenBy("web"))), "all"},
+		"a grant of a policy that is gone":       {[]*v1alpha1.RebootPolicy{all}, newHost("worker-1", grant(7, protocol.GrantActive, gone)), "all"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -38,21 +38,21 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		granted   []string
 		waits     map[string]string
 	}{
-		"without a topologyKey labels mean nothing": {one(policy("workers", atMost("3")), needy("a", x), needy("b", y)), []string{"a", "b"}, nil},
-		"the first domain by its name, whoever waits longest": {
+		"labels do not matter without a topologyKey": {one(policy("workers", atMost("3")), needy("a", x), needy("b", y)), []string{"a", "b"}, nil},
+		"the first domain by name, even if another waits longer": {
 			one(zoned(), needy("a", y, needsSince(5*time.Hour)), needy("b", x), needy("c", x)),
 			[]string{"b", "c"},
 			map[string]string{"a": busy("zone=x")},
 		},
-		"the domain in which a node is being rebooted goes on": {
+		"the domain with a rebooting node continues": {
 			one(zoned(holding(1, entry("c", 1))), needy("a", x), needy("b", y), needy("c", y, underWay)),
 			[]string{"b"},
 			map[string]string{"a": busy("zone=y")},
 		},
-		"nodes without the label are one domain, the last": {
+		"nodes without the label are one domain, which comes last": {
 			one(zoned(), needy("a"), needy("b"), needy("c", x)), []string{"c"}, map[string]string{"a": busy("zone=x"), "b": busy("zone=x")},
 		},
-		"and make the others wait": {
+		"nodes without the label that reboot make the others wait": {
 			one(zoned(holding(1, entry("a", 1))), needy("a", underWay), needy("b", x)), nil, map[string]string{"b": busy("no label zone")},
 		},
 		"a node down without a reboot uses the limit but does not make its domain busy": {
@@ -68,7 +68,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"a"},
 			nil,
 		},
-		"one that is up, and whose agent does not end its drain, does": {
+		"a node that is up and whose agent does not end its drain makes its domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))),
 			nil,
 			map[string]string{"a": busy("zone=y")},
@@ -84,10 +84,10 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"a"},
 			nil,
 		},
-		"one that another policy has granted does":            {moved(), nil, map[string]string{"a": busy("zone=y")}},
-		"until that policy reports that it did not come back": {moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil},
-		"or that its hooks after the boot refused":            {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
-		"or that its agent is silent":                         {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
+		"a node that another policy has granted makes its domain busy":                     {moved(), nil, map[string]string{"a": busy("zone=y")}},
+		"a node of another policy that did not come back does not make its domain busy":    {moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil},
+		"a node of another policy whose after-hooks refused does not make its domain busy": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
+		"a node of another policy whose agent is silent does not make its domain busy":     {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x),
 				newHost("b", y, grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))),
@@ -97,33 +97,33 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"a grant that the ledger lost keeps its domain busy": {
 			one(zoned(), needy("a", x), needy("b", y, underWay)), nil, map[string]string{"a": busy("zone=y")},
 		},
-		"two domains are busy, since the key was set later: nobody else goes": {
+		"two domains are busy because the key was set later: no other node goes": {
 			one(zoned(holding(2, entry("a", 1), entry("b", 2))), needy("a", x, underWay),
 				needy("b", y, grant(2, protocol.GrantActive)), needy("c", x), needy("d", z)),
 			nil,
 			map[string]string{"c": busy("zone=y"), "d": busy("zone=x")},
 		},
-		"the first domain that may: a domain that only waits stops nobody": {
+		"the first domain that may go: a domain that only waits delays no other": {
 			one(zoned(), needy("a", x, annotated(v1alpha1.AnnotationPaused, "true")), needy("b", y)),
 			[]string{"b"},
 			map[string]string{"a": "NodePaused: the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-"},
 		},
-		"an urgent request in another domain: nobody else is granted before it": {
+		"an urgent request in another domain goes first": {
 			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x), needy("b", y, urgently), needy("c", x, underWay)),
 			nil,
 			map[string]string{"a": behindB("its request is urgent"), "b": busy("zone=x")},
 		},
-		"one past its deadline": {
+		"a node past its deadline in another domain goes first": {
 			one(zoned(deadline(24*time.Hour), holding(1, entry("c", 1))), needy("a", x), needy("b", y, needsSince(25*time.Hour)), needy("c", x, underWay)),
 			nil,
 			map[string]string{"a": behindB("it is past its deadline"), "b": busy("zone=x")},
 		},
-		"one that was not rebooted since it needs it": {
+		"a node that was not rebooted since its need began goes first": {
 			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantFinished)), needy("b", y), needy("c", x, grant(9, protocol.GrantActive))),
 			nil,
 			map[string]string{"a": behindB("a has been rebooted since its need began"), "b": busy("zone=x")},
 		},
-		"one whose last grant did not come to nothing": {
+		"a node whose last grant did not fail goes first": {
 			one(zoned(holding(9, entry("c", 9))), needy("a", x, grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonAgentSilent))),
 				needy("b", y), needy("c", x, grant(9, protocol.GrantActive))),
 			nil,
@@ -134,7 +134,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"a"},
 			map[string]string{"b": busy("zone=x")},
 		},
-		"an urgent request that waits for something else holds nobody": {
+		"an urgent request that waits for another reason delays no other": {
 			one(zoned(allowsUrgent, holding(1, entry("c", 1))), needy("a", x), needy("b", y, urgently, annotated(v1alpha1.AnnotationPaused, "true")), needy("c", x, underWay)),
 			[]string{"a"},
 			map[string]string{"b": "NodePaused: the node is paused; to resume: kubectl annotate node b reboot-operator.io/paused-"},
@@ -143,7 +143,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			one(zoned(dryRun), needy("a", x), needy("b", y)), nil,
 			map[string]string{"a": "DryRun: would be rebooted now: policy workers only reports", "b": busy("zone=x")},
 		},
-		"the limit is asked after the domain": {
+		"the limit is checked after the domain": {
 			one(zoned(), needy("a", x), needy("b", x), needy("c", x), needy("d", x), needy("e", y)),
 			[]string{"a", "b", "c"},
 			map[string]string{"d": full, "e": busy("zone=x")},

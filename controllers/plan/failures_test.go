@@ -130,7 +130,7 @@ func TestReboots_Halt(t *testing.T) {
 		},
 		"a try of a closed budget failed, one may": {one(strict(), needy("a", failedTry(3, minute)), needy("b")), healthy},
 		"one failed, one may":                      {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
-		"more failed than anybody reads": {
+		"more failed nodes than a message names": {
 			one(policy("workers", maxFailures(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
 			haltedBy("7 nodes failed since the last success (maxFailures is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
 				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut) and 2 more"),
@@ -144,12 +144,12 @@ func TestReboots_Halt(t *testing.T) {
 				needy("a", grant(2, protocol.GrantActive), drainFailed(24*time.Hour))),
 			resumed,
 		},
-		"and when the day has passed": {
+		"a resume holds when the day has passed": {
 			later(24*time.Hour, one(strict(resumedAt(0)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
 			resumed,
 		},
-		"and a resume after the grant is one after the failure": {
+		"a resume after the grant counts as after the failure": {
 			one(strict(resumedAt(0)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			resumed,
@@ -177,10 +177,10 @@ func TestReboots_Halt(t *testing.T) {
 		"a success since": {
 			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-2*minute)), needy("b", drainFailed(-3*minute))), healthy,
 		},
-		"a success in the very second": {
+		"a success in the same second": {
 			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
 		},
-		"a node that failed and does not ask any more": {one(strict(), newHost("a", drainFailed(-minute))), healthy},
+		"a node that failed and needs no reboot any more": {one(strict(), newHost("a", drainFailed(-minute))), healthy},
 		"a cancelled attempt is not a failure": {
 			one(strict(), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
@@ -236,7 +236,7 @@ func TestReboots_Halt(t *testing.T) {
 		"resumed, and a success since, and failed between the two": {
 			one(strict(resumedAt(-5*minute), lastReboot(-3*minute)), needy("a", drainFailed(-4*minute))), resumed,
 		},
-		"a success in the future hides no failure": {
+		"a success in the future does not hide failures": {
 			one(strict(lastReboot(time.Hour)), needy("a", drainFailed(-2*minute))), haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
 		"a resume does not bring back a failure older than the last success": {
@@ -252,7 +252,7 @@ func TestReboots_Halt(t *testing.T) {
 		"a drain failed and then a before-hook refused: that is one node": {
 			one(policy("workers"), needy("a", drainFailed(-time.Hour), grant(5, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonHookTimedOut)))), healthy,
 		},
-		"a cancelled grant whose agent drains on all the same: that is one node": {
+		"a cancelled grant whose agent still drains: that is one node": {
 			one(policy("workers", holding(5, entry("a", 5))), needy("a", grant(5, protocol.GrantCancelled, cancelledAt(-time.Hour, v1alpha1.ReasonHookFailed)),
 				progress(5, protocol.PhaseDraining, phaseAt(-time.Hour)))), healthy,
 		},
@@ -301,13 +301,13 @@ func TestReboots_BackOff(t *testing.T) {
 		failures int32
 		want     time.Duration
 	}{
-		"first failure":       {1, 5 * time.Minute},
-		"second":              {2, 10 * time.Minute},
-		"third":               {3, 20 * time.Minute},
-		"seventh":             {7, 320 * time.Minute},
-		"eighth":              {8, 6 * time.Hour},
-		"ninth":               {9, 6 * time.Hour},
-		"as many as there be": {math.MaxInt32, 6 * time.Hour},
+		"first failure":          {1, 5 * time.Minute},
+		"second":                 {2, 10 * time.Minute},
+		"third":                  {3, 20 * time.Minute},
+		"seventh":                {7, 320 * time.Minute},
+		"eighth":                 {8, 6 * time.Hour},
+		"ninth":                  {9, 6 * time.Hour},
+		"any number of failures": {math.MaxInt32, 6 * time.Hour},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -393,16 +393,16 @@ func TestReboots_RetryEndsTheBackOff(t *testing.T) {
 		node    []func(*host)
 		retried bool
 	}{
-		"failed drain":                        {[]func(*host){drainFailed, retry("7")}, true},
-		"failed drain, earlier attempt":       {[]func(*host){drainFailed, retry("6")}, false},
-		"failed drain, attempt that is to be": {[]func(*host){drainFailed, retry("8")}, false},
-		"failed drain, no number":             {[]func(*host){drainFailed, retry("true")}, false},
-		"hook that refused":                   {[]func(*host){hookFailed, retry("7")}, true},
-		"hook that refused, earlier attempt":  {[]func(*host){hookFailed, retry("6")}, false},
-		"silent agent":                        {[]func(*host){silent, retry("7")}, true},
-		"reboot that has just succeeded":      {[]func(*host){rebootedAt(evening), retry("1")}, true},
-		"failed try of a closed budget":       {[]func(*host){failedTry(2, 0), closed, retry("1")}, true},
-		"failed try, earlier attempt":         {[]func(*host){failedTry(2, 0), closed, retry("0")}, false},
+		"failed drain":                       {[]func(*host){drainFailed, retry("7")}, true},
+		"failed drain, earlier attempt":      {[]func(*host){drainFailed, retry("6")}, false},
+		"failed drain, a later attempt":      {[]func(*host){drainFailed, retry("8")}, false},
+		"failed drain, no number":            {[]func(*host){drainFailed, retry("true")}, false},
+		"hook that refused":                  {[]func(*host){hookFailed, retry("7")}, true},
+		"hook that refused, earlier attempt": {[]func(*host){hookFailed, retry("6")}, false},
+		"silent agent":                       {[]func(*host){silent, retry("7")}, true},
+		"reboot that has just succeeded":     {[]func(*host){rebootedAt(evening), retry("1")}, true},
+		"failed try of a closed budget":      {[]func(*host){failedTry(2, 0), closed, retry("1")}, true},
+		"failed try, earlier attempt":        {[]func(*host){failedTry(2, 0), closed, retry("0")}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -78,20 +78,20 @@ func TestReboots_Gates(t *testing.T) {
 		before  v1alpha1.Reason
 		message string
 	}{
-		"none":                        {"", nil, "", ""},
-		"not asked yet":               {"a", nil, unreached, unasked},
-		"not asked yet, and may fail": {"a?", nil, unreached, unasked},
-		"another was asked":           {"a", answers(quiet("b")), unreached, unasked},
-		"clear":                       {"a", answers(quiet("a")), "", ""},
-		"firing":                      {"a", answers(firing("a")), v1alpha1.ReasonAlertFiring, alert},
-		"firing, and may fail":        {"a?", answers(firing("a")), v1alpha1.ReasonAlertFiring, alert},
-		"unreachable":                 {"a", answers(unreachable("a")), unreached, mute},
-		"unreachable, and may fail":   {"a?", answers(unreachable("a")), "", ""},
-		"one of two fires":            {"b a", answers(quiet("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
-		"one fires, which is worse than one that cannot be asked":       {"b a", answers(unreachable("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
-		"one cannot be asked, which is worse than one that was not yet": {"b a", answers(unreachable("a")), unreached, mute},
-		"an object was not asked about yet":                             {"a " + ceph, answers(quiet("a")), unreached, "gate CephCluster/ceph of policy workers has not been queried yet"},
-		"an object is ready, too":                                       {"a " + ceph, answers(quiet("a"), quiet(ceph)), "", ""},
+		"none":            {"", nil, "", ""},
+		"not queried yet": {"a", nil, unreached, unasked},
+		"not queried yet, with failurePolicy Ignore": {"a?", nil, unreached, unasked},
+		"another gate was queried":                   {"a", answers(quiet("b")), unreached, unasked},
+		"clear":                                      {"a", answers(quiet("a")), "", ""},
+		"firing":                                     {"a", answers(firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"firing, with failurePolicy Ignore":          {"a?", answers(firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"unreachable":                                {"a", answers(unreachable("a")), unreached, mute},
+		"unreachable, with failurePolicy Ignore":     {"a?", answers(unreachable("a")), "", ""},
+		"one of two is firing":                       {"b a", answers(quiet("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"firing is worse than unreachable":           {"b a", answers(unreachable("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
+		"unreachable is worse than not queried yet":  {"b a", answers(unreachable("a")), unreached, mute},
+		"an object was not read yet":                 {"a " + ceph, answers(quiet("a")), unreached, "gate CephCluster/ceph of policy workers has not been queried yet"},
+		"an object is ready, too":                    {"a " + ceph, answers(quiet("a"), quiet(ceph)), "", ""},
 		"an object is not ready": {
 			"a " + ceph, answers(quiet("a"), notReadyObject(ceph)),
 			v1alpha1.ReasonObjectNotReady, "gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false",
@@ -146,15 +146,15 @@ func TestReboots_WaitsForGates(t *testing.T) {
 		situation situation
 		want      bool
 	}{
-		"a node that waits":               {one(policy("workers", gated("a")), needy("worker-1")), true},
-		"no node needs a reboot":          {one(policy("workers", gated("a")), newHost("worker-1")), false},
-		"the window is closed":            {closed, false},
-		"the node is paused":              {one(policy("workers", gated("a")), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))), false},
-		"the node backs off":              {one(policy("workers", gated("a")), needy("worker-1", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), false},
-		"the policy only reports":         {dry, true},
-		"a grant that has not begun":      {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive))), true},
-		"a drain has begun, nobody waits": {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), false},
-		"another policy's node":           {one(policy("workers", gated("a"), selects("pool", "x")), needy("worker-1")), false},
+		"a node that waits":                {one(policy("workers", gated("a")), needy("worker-1")), true},
+		"no node needs a reboot":           {one(policy("workers", gated("a")), newHost("worker-1")), false},
+		"the window is closed":             {closed, false},
+		"the node is paused":               {one(policy("workers", gated("a")), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "true"))), false},
+		"the node backs off":               {one(policy("workers", gated("a")), needy("worker-1", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), false},
+		"the policy has mode DryRun":       {dry, true},
+		"a grant that has not begun":       {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive))), true},
+		"a drain has begun, no node waits": {one(policy("workers", gated("a"), holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), false},
+		"another policy's node":            {one(policy("workers", gated("a"), selects("pool", "x")), needy("worker-1")), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
@@ -175,16 +175,16 @@ func TestReboots_GatesReported(t *testing.T) {
 		gate                   string
 		reported, answer, want []v1alpha1.GateStatus
 	}{
-		"not asked yet":         {gate: "a"},
-		"the first answer":      {"a", nil, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
-		"the same again":        {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}},
-		"another state":         {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
-		"another message":       {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "x", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{firing("a")}},
-		"a new leader":          {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, nil, []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}},
-		"a gate that is gone":   {"a", []v1alpha1.GateStatus{answer("b", v1alpha1.GateFiring, "up = 0", before)}, nil, nil},
-		"a failure that counts": {"a", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{unreachable("a")}},
-		"one that does not":     {"a?", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{answer("a", v1alpha1.GateUnreachable, allow, now)}},
-		"one that does not, again": {
+		"not queried yet":               {gate: "a"},
+		"the first answer":              {"a", nil, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
+		"the same again":                {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}},
+		"another state":                 {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, []v1alpha1.GateStatus{quiet("a")}, []v1alpha1.GateStatus{quiet("a")}},
+		"another message":               {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "x", before)}, []v1alpha1.GateStatus{firing("a")}, []v1alpha1.GateStatus{firing("a")}},
+		"a new leader":                  {"a", []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}, nil, []v1alpha1.GateStatus{answer("a", v1alpha1.GateFiring, "up = 0", before)}},
+		"a gate that is gone":           {"a", []v1alpha1.GateStatus{answer("b", v1alpha1.GateFiring, "up = 0", before)}, nil, nil},
+		"a failure that counts":         {"a", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{unreachable("a")}},
+		"a failure that does not count": {"a?", nil, []v1alpha1.GateStatus{unreachable("a")}, []v1alpha1.GateStatus{answer("a", v1alpha1.GateUnreachable, allow, now)}},
+		"a failure that does not count, again": {
 			"a?",
 			[]v1alpha1.GateStatus{answer("a", v1alpha1.GateUnreachable, allow, before)},
 			[]v1alpha1.GateStatus{unreachable("a")},
@@ -339,10 +339,10 @@ func TestReboots_Preflight(t *testing.T) {
 		reason  v1alpha1.Reason
 		message string
 	}{
-		"nobody has answered and no gate asks":      {plain, nil, "", ""},
-		"nobody has answered":                       {gated, nil, unreachable, unknown},
+		"no answer, and no gate":                    {plain, nil, "", ""},
+		"no answer":                                 {gated, nil, unreachable, unknown},
 		"nothing is in the way":                     {gated, replies(gated), "", ""},
-		"the agent does not know and no gate asks":  {plain, replies(plain, problem), unreachable, isUnread},
+		"the agent does not know, and no gate":      {plain, replies(plain, problem), unreachable, isUnread},
 		"an answer about the policy before an edit": {gated, replies(plain), unreachable, unknown},
 		"an answer to another policy":               {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
 		"an answer of the boot before":              {gated, replies(gated, bootBefore), unreachable, unknown},
@@ -412,14 +412,14 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 		action plan.Action
 		reason v1alpha1.Reason
 	}{
-		"a pod that blocks cancels it":                           {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"a pod that cannot go cancels it":                        {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
-		"a closed budget cancels it, so that the node goes last": {published(replies(gated, closedBy("default/db-0", ""))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
-		"pods that the agent cannot read cancel it": {
+		"a blocking pod cancels the grant":                              {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot be drained cancels the grant":                {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a closed budget cancels the grant, so that the node goes last": {published(replies(gated, closedBy("default/db-0", ""))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"pods that the agent cannot read cancel the grant": {
 			published(replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" })), plan.CancelGrant, v1alpha1.ReasonGateUnreachable,
 		},
 		"a grant that was not shown is cancelled": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"an answer that is stale cancels nothing: the agent looks again": {
+		"a stale answer cancels nothing, because the agent looks again": {
 			published(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
 		},
 		"no answer cancels nothing": {published(), plan.Wait, v1alpha1.ReasonGranted},
@@ -445,14 +445,14 @@ func TestReboots_PreflightRequest(t *testing.T) {
 		situation situation
 		want      string
 	}{
-		"one that waits for its turn":              {one(policy("workers", atMost("0")), needy("worker-1")), request},
-		"one that would be rebooted in a dry run":  {one(policy("workers", dryRun), needy("worker-1")), request},
-		"none while something else holds it back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
-		"none while it backs off":                  {one(workers, needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
-		"none that needs no reboot any more":       {one(workers, newHost("worker-1", answered)), ""},
-		"none that nobody governs":                 {one(policy("workers", selects("pool", "web")), newHost("worker-1", answered)), "stale"},
-		"one that may begin, after an edit":        {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), request},
-		"the one that has begun is left as it was": {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, protocol.PhaseDraining), answered)), "stale"},
+		"a node that waits for its turn":             {one(policy("workers", atMost("0")), needy("worker-1")), request},
+		"a node that would be rebooted in a dry run": {one(policy("workers", dryRun), needy("worker-1")), request},
+		"not a node that something else holds back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
+		"not a node that backs off":                  {one(workers, needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
+		"not a node that needs no reboot any more":   {one(workers, newHost("worker-1", answered)), ""},
+		"not a node without a policy":                {one(policy("workers", selects("pool", "web")), newHost("worker-1", answered)), "stale"},
+		"a node that may begin, after an edit":       {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), request},
+		"a node that has begun stays as it was":      {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, protocol.PhaseDraining), answered)), "stale"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -475,17 +475,17 @@ func TestPreflightOf(t *testing.T) {
 		policy *v1alpha1.RebootPolicy
 		same   bool
 	}{
-		"another limit":              {policy("workers", atMost("3")), true},
-		"a pause":                    {policy("workers", paused(nil, "")), true},
-		"a time-out of the drain":    {policy("workers", drainTimeout(minute)), true},
-		"what happens then":          {policy("workers", rebootsAnyway), true},
-		"a default that is spelt":    {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalBlock}), true},
-		"an empty section":           {policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Gates = &v1alpha1.Gates{} }), true},
-		"unmanaged pods may go":      {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}), false},
-		"emptyDir volumes are kept":  {drain(v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}), false},
-		"a rule":                     {drain(v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{PodSelector: db}}}), false},
-		"a gate":                     {policy("workers", waitsForPods), false},
-		"the same of another policy": {policy("web"), false},
+		"another limit":                 {policy("workers", atMost("3")), true},
+		"a pause":                       {policy("workers", paused(nil, "")), true},
+		"a time-out of the drain":       {policy("workers", drainTimeout(minute)), true},
+		"the action at the time-out":    {policy("workers", rebootsAnyway), true},
+		"a default that is written out": {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalBlock}), true},
+		"an empty section":              {policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Gates = &v1alpha1.Gates{} }), true},
+		"unmanaged pods may go":         {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}), false},
+		"emptyDir volumes are kept":     {drain(v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}), false},
+		"a rule":                        {drain(v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{PodSelector: db}}}), false},
+		"a gate":                        {policy("workers", waitsForPods), false},
+		"the same of another policy":    {policy("web"), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -532,8 +532,8 @@ func TestReboots_Try(t *testing.T) {
 		policy *v1alpha1.RebootPolicy
 		want   plan.Action
 	}{
-		"the policy tries":             {holds, plan.Wait},
-		"the policy does not try more": {waits, plan.CancelGrant},
+		"the policy tries":                 {holds, plan.Wait},
+		"the policy does not try any more": {waits, plan.CancelGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := needy("worker-1", grant(7, protocol.GrantActive), replies(tc.policy, closedBy("default/db-0", "")))

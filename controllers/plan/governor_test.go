@@ -33,7 +33,7 @@ func TestGovernor_Govern(t *testing.T) {
 		"no policy governs a Windows node": {
 			[]*v1alpha1.RebootPolicy{policy("all", everything)}, map[string]string{corev1.LabelOSStable: "windows"}, plan.Governance{},
 		},
-		"nobody selects the node": {[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{}},
+		"no policy selects the node": {[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{}},
 		"the highest priority wins": {
 			[]*v1alpha1.RebootPolicy{policy("all"), policy("db", selects("pool", "db"), priority(10)), policy("rest", priority(-10))},
 			db,
@@ -54,12 +54,12 @@ func TestGovernor_Govern(t *testing.T) {
 		"a policy that is being deleted governs nothing": {
 			[]*v1alpha1.RebootPolicy{policy("a", deleted, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"a policy with a selector that nobody can evaluate governs nothing, whatever its priority": {
+		"a policy with a selector that cannot be evaluated governs nothing, whatever its priority": {
 			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
-		"a policy with a broken selector conflicts with nobody":       {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"}},
-		"nobody governs nodes that only a broken selector may select": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{}},
-		"a value that no label can have is a selector that nobody can evaluate": {
+		"a policy with a broken selector conflicts with no other":        {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"}},
+		"no policy governs nodes that only a broken selector may select": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{}},
+		"a selector with an impossible label value cannot be evaluated": {
 			[]*v1alpha1.RebootPolicy{policy("a", selects("pool", "b c"), priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
 		},
 	}
@@ -75,7 +75,7 @@ func TestGovernor_Govern(t *testing.T) {
 			t.Errorf("invalid: %q; want %q. %+v", p.Invalid, want, p)
 		}
 	})
-	t.Run("what it has granted is seen to its end, by it alone", func(t *testing.T) {
+	t.Run("a policy with a broken selector finishes the reboots that it has granted", func(t *testing.T) {
 		drains := needy("worker-1", grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining))
 		s := one(policy("workers", broken, holding(1, entry("worker-1", 1))), drains).with(policy("others"))
 		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != plan.Wait || len(p.Ledger()) != 1 {
@@ -86,7 +86,7 @@ func TestGovernor_Govern(t *testing.T) {
 			t.Errorf("others: %+v", p.Ledger())
 		}
 	})
-	t.Run("a node that no other policy selects names it", func(t *testing.T) {
+	t.Run("a node that no other policy selects names the policy with the broken selector", func(t *testing.T) {
 		s := one(policy("workers", broken), needy("worker-1")).snapshot()
 		got := plan.Ungoverned(s.Governor, s.Nodes)
 		want := []plan.Decision{{
@@ -95,7 +95,7 @@ func TestGovernor_Govern(t *testing.T) {
 		}}
 		same(t, "decisions", want, got)
 	})
-	t.Run("and that in a status that can be written", func(t *testing.T) {
+	t.Run("a node without a policy has a status that can be written", func(t *testing.T) {
 		p := one(policy("workers", selects("pool", strings.Repeat("x ", 64<<10))), needy("worker-1")).plan()
 		if len(p.Invalid) > 600 {
 			t.Errorf("invalid has %d bytes", len(p.Invalid))

@@ -65,7 +65,7 @@ func TestPlan_History(t *testing.T) {
 				Message: "the Node object was deleted, after it was sent to reboot at Mon 2026-06-01 21:55:00 UTC and before it was back in service: check the machine, or what deletes Nodes",
 			}),
 		},
-		"a grant that was cancelled before the drain disturbed nobody": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},
+		"a grant that was cancelled before the drain disturbed no node": {one(held, needy("a", grant(7, protocol.GrantCancelled))), nil},
 		"clocks that disagree measure nothing": {
 			one(held, newHost("a", rebooted(-3*minute, -2*minute), grant(7, protocol.GrantFinished, finished),
 				progress(7, protocol.PhaseRebooting, phaseAt(minute), drainedFrom(2*minute)))),
@@ -139,9 +139,9 @@ func TestPlan_Run(t *testing.T) {
 		want      *v1alpha1.RunStatus
 		over      bool
 	}{
-		"nobody needs a reboot": {one(policy("workers"), newHost("worker-1")), nil, true},
-		"nobody may go":         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
-		"the first grant":       {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
+		"no node needs a reboot": {one(policy("workers"), newHost("worker-1")), nil, true},
+		"no node may go":         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
+		"the first grant":        {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
 		"the status has no run, and a node holds a grant": {one(policy("workers", inProgress), needy("worker-1")), run(0, 7, 0, 0), false},
 		"in progress":                        {one(policy("workers", inProgress, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
 		"one is back, and the next one goes": {one(policy("workers", inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},

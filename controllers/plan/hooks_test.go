@@ -51,20 +51,20 @@ func TestReboots_AskHooks(t *testing.T) {
 	closed.window = &window.State{}
 	const noAnswer = `; valid answers are "true", "false" and "failed: why")`
 	testReboots(t, map[string]rebootCase{
-		"before the grant is published, whatever stale answers are (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
-		"before the grant is published, waiting":                                   before(0, waitsFor("example.com/a", time.Hour)),
-		"before the grant is published, all approved":                              before(0, publish, yes),
-		"before the grant is published, somebody refused": before(
+		"before the grant is published, with stale answers (behaviour 51)": {needs: true, policy: asks, node: options(yes), want: begins(v1alpha1.HooksBefore)},
+		"before the grant is published, waiting":                           before(0, waitsFor("example.com/a", time.Hour)),
+		"before the grant is published, all approved":                      before(0, publish, yes),
+		"before the grant is published, a hook refused": before(
 			0, cancelsGrant(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: false"), answers("false")),
-		"before the grant is published, somebody refused with a long text": before(
+		"before the grant is published, a hook refused with a long text": before(
 			0, cancelsGrant(v1alpha1.ReasonHookFailed, "a hook refused: example.com/a: failed: "+strings.Repeat("ä", 58)+"…"), answers("failed: "+strings.Repeat("ä", 100))),
-		"before the grant is published, nothing in time": before(
+		"before the grant is published, no answer in time": before(
 			time.Hour, cancelsGrant(v1alpha1.ReasonHookTimedOut, "hooks have not approved by Mon 2026-06-01 23:00:00 UTC: example.com/a")),
-		"before the grant is published, asked by a leader whose clock is behind that of the one that granted: counted from the grant": {
+		"before the grant is published, started by a leader whose clock is behind: the time counts from the grant": {
 			needs: true, policy: asks, node: options(phase(5, v1alpha1.HooksBefore, -10*minute)), now: 50 * minute, want: waitsFor("example.com/a", time.Hour),
 		},
 		"before the grant is published, and the window closes (behaviour 35)": closed,
-		"after the settling, whatever stale answers are (behaviour 51)": {
+		"after settling, with stale answers (behaviour 51)": {
 			policy: asks, node: back(yes, phase(5, v1alpha1.HooksBefore, 0)), now: 10 * minute, want: begins(v1alpha1.HooksAfter),
 		},
 		"not while the node settles": {
@@ -85,7 +85,7 @@ func TestReboots_AskHooks(t *testing.T) {
 		"a phase of another policy with the same number does not count": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.Policy = "others" })), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},
-		"a phase of the hooks before the reboot is not that of those after it": {
+		"a phase of before-hooks does not count for after-hooks": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.Stage = v1alpha1.HooksBefore })), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},
 		"a phase that began in an earlier boot begins again": {
@@ -101,7 +101,7 @@ func TestReboots_AskHooks(t *testing.T) {
 			policy: both, node: back(alsoYes, asked(func(h *protocol.HookPhase) { h.Hooks = append(h.Hooks, "example.com/b") })), now: 11 * minute,
 			want: waitsFor("example.com/a", 70*minute),
 		},
-		"after the settling, nothing in time: cordoned and counted (behaviour 52)": after(
+		"after settling, no answer in time: cordoned and counted (behaviour 52)": after(
 			70*minute, fails(v1alpha1.ReasonHookTimedOut, 70*minute, "hooks have not approved by Mon 2026-06-01 23:10:00 UTC: example.com/a")),
 	})
 }
@@ -151,17 +151,17 @@ func TestPlan_RunHooks(t *testing.T) {
 		want      *v1alpha1.RunHooks
 		granted   int
 	}{
-		"nobody needs a reboot":   {one(policy("workers", runHooked), newHost("worker-1")), nil, 0},
+		"no node needs a reboot":  {one(policy("workers", runHooked), newHost("worker-1")), nil, 0},
 		"a node would be granted": {one(policy("workers", runHooked), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0},
 		"a policy that was applied again with the answer of its last run": {
 			one(policy("workers", runHooked, answered(setNoout, "1: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 2, set...), 0,
 		},
-		"an answer with a number that no policy gives": {
+		"an answer with an impossible number": {
 			one(policy("workers", runHooked, answered(setNoout, "99999999999999999: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0,
 		},
 		"a node waits for something else":    {one(policy("workers", runHooked, paused(nil, "")), needy("worker-1")), nil, 0},
 		"a node has no slot to wait for":     {one(policy("workers", atMost("0"), runHooked), needy("worker-1")), nil, 0},
-		"the policy only reports":            {one(policy("workers", runHooked, dryRun), needy("worker-1")), nil, 0},
+		"the policy has mode DryRun":         {one(policy("workers", runHooked, dryRun), needy("worker-1")), nil, 0},
 		"there are hooks after the run only": {one(policy("workers", onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 2), 1},
 		"a hook after the run is named in mid-run": {
 			one(policy("workers", inProgress, running, onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 8), 0,
@@ -169,20 +169,20 @@ func TestPlan_RunHooks(t *testing.T) {
 		"a hook before the run is named in mid-run": {
 			one(policy("workers", atMost("2"), inProgress, running, runHooked), needy("worker-1"), needy("worker-2")), begins(v1alpha1.RunBefore, 8, set...), 0,
 		},
-		"a hook before the run is asked": {one(policy("workers", runHooked, before), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"a hook before the run starts": {one(policy("workers", runHooked, before), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
 		"a status without the run, and nobody waits": {
 			one(policy("workers", inProgress, runHooked), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), begins(v1alpha1.RunRunning, 8), 0,
 		},
-		"it has approved":                        {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
-		"it has approved of another run":         {one(policy("workers", runHooked, before, answered(setNoout, "6: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"it names a longer number":               {one(policy("workers", runHooked, before, answered(setNoout, "77: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"it names no run":                        {one(policy("workers", runHooked, before, answered(setNoout, "true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"it has refused an earlier run":          {one(policy("workers", runHooked, before, answered(setNoout, "6: false")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"the hook has approved":                  {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
+		"the hook has approved another run":      {one(policy("workers", runHooked, before, answered(setNoout, "6: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"the answer names a longer number":       {one(policy("workers", runHooked, before, answered(setNoout, "77: true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"the answer names no run":                {one(policy("workers", runHooked, before, answered(setNoout, "true")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
+		"the hook has refused an earlier run":    {one(policy("workers", runHooked, before, answered(setNoout, "6: false")), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
 		"a hook is added during the stage":       {one(policy("workers", runHooked, both, before, answered(setNoout, "7: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 8, setNoout, unsetNoout), 0},
-		"it is named no more":                    {one(policy("workers", before), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
+		"the hook is removed":                    {one(policy("workers", before), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
 		"the policy is paused during the stage":  {one(policy("workers", runHooked, before, paused(nil, "")), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"the need ends during the stage":         {one(policy("workers", runHooked, before), newHost("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"the policy only reports now":            {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
+		"the policy has mode DryRun now":         {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"the policy is deleted during the stage": {one(policy("workers", runHooked, before, deleted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"no hook is named after the run":         {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
 		"a run whose policy has halted":          {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil), halted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
@@ -191,14 +191,14 @@ func TestPlan_RunHooks(t *testing.T) {
 		"a run that waited for an hour":          {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -time.Hour, nil)), needy("worker-1"), newHost("worker-2", notReady)), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"a run that waits for spacing":           {one(policy("workers", spacing(10*minute), lastReboot(-minute), runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1")), is(v1alpha1.RunRunning, nil), 0},
 		"a run whose node has just booted":       {one(policy("workers", runHooked, inRun(v1alpha1.RunRunning, -minute, nil)), needy("worker-1", agentBlocking(`{"reason":"JustBooted"}`))), &v1alpha1.RunHooks{Stage: v1alpha1.RunIdle, Number: 7}, 0},
-		"a hook after the run is asked":          {one(policy("workers", runHooked, after), needy("worker-1")), is(v1alpha1.RunAfter, unset), 0},
-		"it has approved of its run":             {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
-		"it is to approve a deleted one":         {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},
+		"a hook after the run starts":            {one(policy("workers", runHooked, after), needy("worker-1")), is(v1alpha1.RunAfter, unset), 0},
+		"the hook has approved its run":          {one(policy("workers", runHooked, after, answered(unsetNoout, "7: true")), needy("worker-1")), nil, 0},
+		"a hook of a deleted policy":             {one(policy("workers", runHooked, after, deleted)), is(v1alpha1.RunAfter, unset), 0},
 		"a deleted policy waits no longer":       {one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, -time.Hour, unset), deleted)), nil, 0},
-		"a hook before the run is asked by a leader whose clock was ahead": {
+		"a hook before the run starts, by a leader whose clock was ahead": {
 			one(policy("workers", runHooked, inRun(v1alpha1.RunBefore, 24*time.Hour, set)), needy("worker-1")), begins(v1alpha1.RunBefore, 8, set...), 0,
 		},
-		"a hook after the run is asked by a leader whose clock was ahead": {
+		"a hook after the run starts, by a leader whose clock was ahead": {
 			one(policy("workers", runHooked, inRun(v1alpha1.RunAfter, 24*time.Hour, unset), deleted)), begins(v1alpha1.RunAfter, 8, unset...), 0,
 		},
 		"a run that waits for a slot, by the clock of a leader that was ahead": {

@@ -37,30 +37,30 @@ func TestReboots_Markers(t *testing.T) {
 		situation situation
 		want      []record.Markers
 	}{
-		"those that wait for their turn, the next one first": {
+		"nodes that wait for their turn, the next one first": {
 			one(policy("workers"), needy("a"), needy("b"), needy("c", needsSince(3*60*minute)), needy("d", needsSince(2*60*minute))),
 			[]record.Markers{on("d"), on("a"), on("b")}, // c gets a grant
 		},
-		"those that carry it already": {one(policy("workers"), needy("a"), needy("b", pending)), nil},
-		"who needs nothing":           {one(policy("workers"), needy("a"), newHost("b")), nil},
-		"who needs nothing any more":  {one(policy("workers"), needy("a"), newHost("b", pending)), []record.Markers{off("b")}},
-		"a granted node keeps what it has": {
+		"nodes that have the taint already":  {one(policy("workers"), needy("a"), needy("b", pending)), nil},
+		"nodes that need no reboot":          {one(policy("workers"), needy("a"), newHost("b")), nil},
+		"nodes that need no reboot any more": {one(policy("workers"), needy("a"), newHost("b", pending)), []record.Markers{off("b")}},
+		"a granted node keeps its taint": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", pending, grant(1, active)), needy("b", pending)), nil,
 		},
-		"a node that gets its grant now keeps it too": {one(policy("workers"), needy("a", pending)), nil},
+		"a node that is granted now keeps its taint": {one(policy("workers"), needy("a", pending)), nil},
 		"another domain": {
 			one(policy("workers", atMost("2"), domains("zone")), needy("a", label("zone", "a")), needy("b", label("zone", "b"))), []record.Markers{on("b")},
 		},
 		"another control-plane node": {one(policy("workers", atMost("2")), needy("a", cp), needy("b", cp)), []record.Markers{on("b")}},
-		"control-plane nodes of two policies wait for somebody, not for their turn": {
+		"control-plane nodes of two policies wait for a person, not for their turn": {
 			one(policy("workers"), needy("a", cp, pending), newHost("b", cp, label("special", "yes"))).with(policy("special", selects("special", "yes"), priority(1))), []record.Markers{off("a")},
 		},
-		"the window is closed":    {one(policy("workers"), needy("a", pending), needy("b", pending)).in(closed), []record.Markers{off("a"), off("b")}},
-		"the window is too short": {one(policy("workers"), needy("a", pending), needy("b")).in(short), []record.Markers{off("a")}},
-		"the policy is paused":    {one(policy("workers", paused(nil, "")), needy("a", pending)), []record.Markers{off("a")}},
-		"the policy has halted":   {one(policy("workers", halted), needy("a", pending)), []record.Markers{off("a")}},
-		"the policy only reports": {one(policy("workers", dryRun), needy("a", pending), needy("b", pending), needy("c")), []record.Markers{off("a"), off("b")}},
-		"the limit is 0: no turn is ever going to come": {
+		"the window is closed":       {one(policy("workers"), needy("a", pending), needy("b", pending)).in(closed), []record.Markers{off("a"), off("b")}},
+		"the window is too short":    {one(policy("workers"), needy("a", pending), needy("b")).in(short), []record.Markers{off("a")}},
+		"the policy is paused":       {one(policy("workers", paused(nil, "")), needy("a", pending)), []record.Markers{off("a")}},
+		"the policy has halted":      {one(policy("workers", halted), needy("a", pending)), []record.Markers{off("a")}},
+		"the policy has mode DryRun": {one(policy("workers", dryRun), needy("a", pending), needy("b", pending), needy("c")), []record.Markers{off("a"), off("b")}},
+		"the limit is 0: the turn never comes": {
 			one(policy("workers", atMost("0")), needy("a", pending), needy("b")), []record.Markers{off("a")},
 		},
 		"a node that an administrator has paused": {
@@ -70,41 +70,41 @@ func TestReboots_Markers(t *testing.T) {
 			one(policy("workers"), needy("a"), needy("b", pending, agentBlocking(`{"reason":"Inhibited"}`))), []record.Markers{off("b")},
 		},
 		"two policies select it, reported by the first of them": {situation{policies: rivals, hosts: hosts(needy, "a", pending)}, []record.Markers{off("a")}},
-		"and not by the second":                                 {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
+		"two policies select it, not reported by the second":    {situation{policies: []*v1alpha1.RebootPolicy{rivals[1], rivals[0]}, hosts: hosts(needy, "a", pending)}, nil},
 		"a node of another policy":                              {one(policy("workers"), newHost("a", pending)).with(policy("other", priority(1))), nil},
 		"nodes that wait for pods, more than may be down, the next ones first": {
 			one(policy("workers", atMost("2"), waitsForPods), needy("a", softly), needy("b", softly), needy("c", softly, needsSince(2*60*minute))),
 			[]record.Markers{on("c"), on("a"), on("b")},
 		},
 		"nodes that wait for pods under the strictest rule": {one(strict, needy("a", strictly), needy("b", strictly)), []record.Markers{noPods("a"), on("b")}},
-		"one that waits for pods has the taint of before":   {one(strict, needy("a", strictly, pending)), []record.Markers{noPods("a")}},
-		"one that waits for pods has it already":            {one(strict, needy("a", strictly, podsOff)), nil},
-		"one that waits for pods, and others come first": {
+		"a node that waits for pods has an older taint":     {one(strict, needy("a", strictly, pending)), []record.Markers{noPods("a")}},
+		"a node that waits for pods has the taint already":  {one(strict, needy("a", strictly, podsOff)), nil},
+		"a node that waits for pods, and others come first": {
 			one(strict, needy("a", strictly, podsOff), needy("b", strictly, needsSince(2*60*minute))), []record.Markers{noPods("b"), on("a")},
 		},
-		"one that waits for pods under a rule that is softer now": {one(gated, needy("a", softly, podsOff)), []record.Markers{on("a")}},
-		"one that waits for pods with both taints":                {one(gated, needy("a", softly, pending, podsOff)), []record.Markers{on("a")}},
-		"one that does not wait for pods any more": {
+		"a node that waits for pods under a weaker rule": {one(gated, needy("a", softly, podsOff)), []record.Markers{on("a")}},
+		"a node that waits for pods, with both taints":   {one(gated, needy("a", softly, pending, podsOff)), []record.Markers{on("a")}},
+		"a node that does not wait for pods any more": {
 			one(strict, needy("a", grant(1, active)), needy("b", replies(strict), podsOff), needy("c")), []record.Markers{on("b")},
 		},
-		"one of whose pods nothing is known":            {one(strict, needy("a", podsOff)), []record.Markers{off("a")}},
-		"one that waits for pods, the window is closed": {one(strict, needy("a", strictly, podsOff)).in(closed), []record.Markers{off("a")}},
-		"one that waits for pods, the policy is paused": {one(policy("workers", keepsPodsOff, paused(nil, "")), needy("a", strictly, podsOff)), []record.Markers{off("a")}},
-		"one that waits for pods, the policy reports":   {one(policy("workers", keepsPodsOff, dryRun), needy("a", strictly, podsOff)), []record.Markers{off("a")}},
-		"one that waits for pods, the limit is 0":       {one(policy("workers", keepsPodsOff, atMost("0")), needy("a", strictly)), nil},
-		"those that wait for pods, as their ring allows": {
+		"a node whose pods are unknown":                    {one(strict, needy("a", podsOff)), []record.Markers{off("a")}},
+		"a node that waits for pods, the window is closed": {one(strict, needy("a", strictly, podsOff)).in(closed), []record.Markers{off("a")}},
+		"a node that waits for pods, the policy is paused": {one(policy("workers", keepsPodsOff, paused(nil, "")), needy("a", strictly, podsOff)), []record.Markers{off("a")}},
+		"a node that waits for pods, in mode DryRun":       {one(policy("workers", keepsPodsOff, dryRun), needy("a", strictly, podsOff)), []record.Markers{off("a")}},
+		"a node that waits for pods, the limit is 0":       {one(policy("workers", keepsPodsOff, atMost("0")), needy("a", strictly)), nil},
+		"nodes that wait for pods, as their ring allows": {
 			one(policy("workers", atMost("3"), keepsPodsOff, inRings("ring", ring("x", ringAtMost("1")))),
 				needy("a", strictly, label("ring", "x")), needy("b", strictly, label("ring", "x"))), []record.Markers{noPods("a"), on("b")},
 		},
-		"a granted node lets the pods of hooks in": {
+		"a granted node admits the pods of hooks": {
 			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []record.Markers{on("a")},
 		},
-		"a node that gets its grant now lets them in, too": {one(strict, needy("a", replies(strict), podsOff)), []record.Markers{on("a")}},
-		"how long a node may be up":                        {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
-		"how long one may be up that waits for its turn": {
+		"a node that is granted now admits the pods of hooks": {one(strict, needy("a", replies(strict), podsOff)), []record.Markers{on("a")}},
+		"how long a node may be up":                           {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"how long a node that waits for its turn may be up": {
 			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []record.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: monthOfB}},
 		},
-		"nodes that carry it already":             {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
+		"nodes that have the annotation already":  {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
 		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
 		"no maximum any more":                     {one(policy("workers"), newHost("a", upFor(monthOfA))), []record.Markers{off("a")}},
 		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
@@ -155,7 +155,7 @@ func TestReboots_Markers(t *testing.T) {
 		"hooks of a grant that is in the ledger": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, 0), label(v1alpha1.LabelBeforeReboot, "true"))), nil,
 		},
-		"annotations of one whose entry is still in the ledger": {
+		"annotations of a node whose entry is still in the ledger": {
 			one(policy("workers", atMost("0"), holding(1, entry("a", 1))), needy("a", grant(1, active, annotation))), nil,
 		},
 	}
@@ -175,15 +175,15 @@ func TestUngovernedMarkers(t *testing.T) {
 		host     *host
 		want     []record.Markers
 	}{
-		"nobody's":                          {nil, needy("a", pending), []record.Markers{{Node: "a"}}},
-		"nobody's, with annotations":        {nil, newHost("a", grant(1, over, annotation)), []record.Markers{{Node: "a", RemoveAnnotations: true}}},
-		"nobody's, with hooks":              {nil, newHost("a", label(v1alpha1.LabelBeforeReboot, "true")), []record.Markers{{Node: "a", RemoveHooks: true}}},
-		"nobody's, with nothing":            {nil, needy("a"), nil},
-		"nobody's, with a maximum uptime":   {nil, newHost("a", upFor(monthOfA)), []record.Markers{{Node: "a"}}},
-		"nobody's, in the middle of it":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
-		"of a policy that is being deleted": {values([]*v1alpha1.RebootPolicy{policy("workers", deleted)}), needy("a", pending), []record.Markers{{Node: "a"}}},
-		"somebody's":                        {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
-		"of two":                            {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
+		"nobody's":                                {nil, needy("a", pending), []record.Markers{{Node: "a"}}},
+		"without a policy, with annotations":      {nil, newHost("a", grant(1, over, annotation)), []record.Markers{{Node: "a", RemoveAnnotations: true}}},
+		"without a policy, with hooks":            {nil, newHost("a", label(v1alpha1.LabelBeforeReboot, "true")), []record.Markers{{Node: "a", RemoveHooks: true}}},
+		"without a policy, with nothing":          {nil, needy("a"), nil},
+		"without a policy, with a maximum uptime": {nil, newHost("a", upFor(monthOfA)), []record.Markers{{Node: "a"}}},
+		"without a policy, during its reboot":     {nil, needy("a", pending, grant(1, active, annotation)), nil},
+		"of a policy that is being deleted":       {values([]*v1alpha1.RebootPolicy{policy("workers", deleted)}), needy("a", pending), []record.Markers{{Node: "a"}}},
+		"somebody's":                              {values([]*v1alpha1.RebootPolicy{policy("workers")}), needy("a", pending), nil},
+		"of two policies":                         {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := plan.UngovernedMarkers(plan.NewGovernor(tc.policies), []*record.Node{new(tc.host.view())})
@@ -234,7 +234,7 @@ func TestNode_AutoscalerAnnotations(t *testing.T) {
 		node        *host
 		set, remove []string
 	}{
-		"a node of nobody's":       {newHost("a"), both, nil},
+		"a node without a policy":  {newHost("a"), both, nil},
 		"an administrator's true":  {newHost("a", annotated(scaleDown, "true")), []string{disrupt}, nil},
 		"an administrator's false": {newHost("a", annotated(disrupt, "false")), []string{scaleDown}, nil},
 		"under a grant":            {newHost("a", grant(1, active, withAnnotations(both...)), annotated(scaleDown, "true"), annotated(disrupt, "true")), both, both},
@@ -265,7 +265,7 @@ func TestNode_Exclusion(t *testing.T) {
 		node          *host
 		sets, removes bool
 	}{
-		"a node of nobody's":                     {newHost("a"), true, false},
+		"a node without a policy":                {newHost("a"), true, false},
 		"an administrator's":                     {newHost("a", label(key, "true")), false, false},
 		"an administrator's, with our value":     {newHost("a", label(key, ours)), false, false},
 		"under a grant":                          {newHost("a", grant(1, active, excluded), label(key, ours)), true, true},

@@ -27,7 +27,7 @@ func TestNodeOf(t *testing.T) {
 		node *corev1.Node
 		want record.Node
 	}{
-		"an empty Node: not Ready, asks for nothing": {&corev1.Node{}, record.Node{}},
+		"an empty Node: not Ready, needs no reboot": {&corev1.Node{}, record.Node{}},
 		"a node in service": {newHost("a").node, record.Node{
 			Name: "a", BootID: "a-boot-1", Ready: true, ReadySince: yesterday,
 			Required: corev1.ConditionFalse, RequiredReason: v1alpha1.ReasonUpToDate, RequiredSince: yesterday,
@@ -46,7 +46,7 @@ func TestNodeOf(t *testing.T) {
 				Record: protocol.Record{Grant: &active, Progress: &draining},
 			},
 		},
-		"a reason of the need that no grant could name: nobody could read the grant": {
+		"a reason of the need that would make a grant unreadable": {
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 				{Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: "no reason"},
 			}}},
@@ -64,7 +64,7 @@ func TestNodeOf(t *testing.T) {
 			bare(annotated(v1alpha1.AnnotationGrant, "["), annotated(v1alpha1.AnnotationProgress, strings.Repeat("x", 40000))),
 			record.Node{Name: "a", Unreadable: "annotation reboot-operator.io/progress: 40000 bytes are too many"},
 		},
-		"what an agent reports is cut: an event and a status take only so much": {
+		"a long report is cut to fit events and the status": {
 			bare(agentBlocking(`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"` + strings.Repeat("x", 600) + `"}`)),
 			record.Node{Name: "a", BlockedBy: []protocol.Blocker{
 				{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: strings.Repeat("x", 509) + "…"},

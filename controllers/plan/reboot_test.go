@@ -123,18 +123,18 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 	noNeed := cancelsGrant(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
 	ungoverned := cancelsGrant(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
 	testReboots(t, map[string]rebootCase{
-		"the node does not know of it yet":                            {needs: true, want: publish},
-		"it is the very Node that the ledger names":                   {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
-		"the node shows an older grant":                               {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
-		"the agent has five minutes":                                  {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
-		"the need is withdrawn (behaviour 3)":                         {node: options(active), want: noNeed},
-		"the need is withdrawn before the grant is published":         {want: noNeed},
-		"another policy governs the node":                             {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
-		"no policy governs the node":                                  under(selects("pool", "db"), ungoverned),
-		"the policy is being deleted":                                 under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
-		"the policy only reports now":                                 under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers only reports")),
-		"the policy is paused (behaviour 22)":                         under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
-		"others have used up the budget since, which does not cancel": shown(notBegun, cordoned),
+		"the node does not know of it yet":                           {needs: true, want: publish},
+		"it is the Node that the ledger names":                       {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
+		"the node shows an older grant":                              {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
+		"the agent has five minutes":                                 {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
+		"the need is withdrawn (behaviour 3)":                        {node: options(active), want: noNeed},
+		"the need is withdrawn before the grant is published":        {want: noNeed},
+		"another policy governs the node":                            {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
+		"no policy governs the node":                                 under(selects("pool", "db"), ungoverned),
+		"the policy is being deleted":                                under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
+		"the policy has mode DryRun now":                             under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers only reports")),
+		"the policy is paused (behaviour 22)":                        under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
+		"others have used up the limit since, which does not cancel": shown(notBegun, cordoned),
 		"the agent is silent": {
 			needs: true, node: options(active), now: 5 * minute,
 			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
@@ -203,7 +203,7 @@ func TestReboots_CrowdedOut(t *testing.T) {
 	}{
 		"another node is not Ready":             {needy("worker-1"), []*host{newHost("worker-2", notReady)}, nil, cancelsGrant(v1alpha1.ReasonBudgetExhausted, full+"is not Ready")},
 		"another node is cordoned":              {needy("worker-1"), []*host{newHost("worker-2", cordoned)}, nil, cancelsGrant(v1alpha1.ReasonBudgetExhausted, full+"is cordoned")},
-		"another node is well":                  {needy("worker-1"), []*host{newHost("worker-2")}, nil, publish},
+		"another node is available":             {needy("worker-1"), []*host{newHost("worker-2")}, nil, publish},
 		"there is room for both":                {needy("worker-1"), []*host{newHost("worker-2", notReady)}, options(atMost("2")), publish},
 		"the limit alone is lower than it was":  {needy("worker-1"), nil, options(atMost("0")), publish},
 		"it is cordoned itself":                 {needy("worker-1", cordoned), []*host{newHost("worker-2", notReady)}, nil, publish},
@@ -334,7 +334,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"draining while the policy is paused (behaviour 22)":                {node: drains(), policy: options(paused(nil, "")), want: draining(30 * minute)},
 		"draining while the node is paused":                                 {node: drains(annotated(v1alpha1.AnnotationPaused, "true")), want: draining(30 * minute)},
 		"draining while another policy governs the node":                    {node: drains(), another: policy("better", priority(1)), want: draining(30 * minute)},
-		"draining, and rebooted by hand: the agent is going to report it":   {node: drains(newBoot), want: draining(30 * minute)},
+		"draining, and rebooted by hand: the agent will report it":          {node: drains(newBoot), want: draining(30 * minute)},
 		"draining under a grant that somebody removed":                      {node: drains()[1:], want: draining(30 * minute)},
 		"draining too long: reported, and the slot is kept (behaviour 26)":  {node: drains(), now: 30 * minute, want: hangs("22:00:00", 30*minute)},
 		"draining, and its clock is a little behind":                        {node: options(active, drainsSince(-5*minute)), now: minute, want: draining(25 * minute)},
@@ -352,18 +352,18 @@ func TestReboots_UnderWay(t *testing.T) {
 		"draining late, after an outage of half an hour":                {node: options(active, drainsSince(30*minute)), now: 40 * minute, want: draining(time.Hour)},
 
 		"rebooting, and the need is gone (behaviour 19)":                       {node: reboots(notReady), want: rebooting(30 * minute)},
-		"rebooting, and Ready as if nothing happened (behaviour 63)":           {node: reboots(), now: 29 * minute, want: rebooting(30 * minute)},
+		"rebooting, and still Ready (behaviour 63)":                            {node: reboots(), now: 29 * minute, want: rebooting(30 * minute)},
 		"rebooting, and the kubelet reports no boot ID":                        {node: reboots(bootID("")), want: rebooting(30 * minute)},
 		"up, and not Ready (behaviour 49)":                                     {node: reboots(newBoot, notReady), want: booted},
 		"up, and the agent has not reported (behaviour 48)":                    {node: reboots(newBoot, notReported), want: booted},
 		"not back in time: reported, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: lost("22:00:00", 30*minute)},
-		"not down in time at all, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: fails(v1alpha1.ReasonRebootTimedOut, 30*minute,
+		"never went down, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: fails(v1alpha1.ReasonRebootTimedOut, 30*minute,
 			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is still Ready on the previous boot after 30m0s; "+
 				"its slot is kept: event RebootRefused on the node reports what keeps it, or a reboot by hand ends it")},
 		"up in time, and its agent does not report": {node: reboots(newBoot, notReported), now: 30 * minute, want: fails(v1alpha1.ReasonAgentSilent, 30*minute,
 			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready again, but its agent has not reported within 30m0s; "+
 				"its slot is kept until it does: look at the agent's pod on this node")},
-		"rebooting, and its clock is a day behind: it may have drained for as long as it may": {
+		"rebooting, and its clock is a day behind: it may have drained for the whole drain.timeout": {
 			node: options(active, rebootsSince(-24*time.Hour), notReady), now: minute, want: rebooting(time.Hour),
 		},
 		"not back in time by a clock that is a day behind": {
@@ -408,7 +408,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"back, and its clock is an hour ahead: the manager notes that it is back": {node: reboots(rebooted(70*minute, 69*minute)), now: 10 * minute, want: noted},
 		"back, and its agent's clock is an hour ahead":                            {node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute, want: noted},
 		"back, and its clock is three hours behind":                               {node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted},
-		"back, with a wrong clock: settles from when it was seen, not longer":     {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
+		"back, with a wrong clock: settles from when it was seen":                 {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
 		"back, with a wrong clock: settles no shorter": {
 			node: reboots(rebooted(-170*minute, -170*minute), settles), now: 10*minute - time.Second, want: settling("22:09:00", 10*minute),
 		},
@@ -416,7 +416,7 @@ func TestReboots_UnderWay(t *testing.T) {
 			node: reboots(rebooted(10*minute, 9*minute), maintained("Theirs", 9*minute)), now: 10 * minute, want: settling("22:10:00", 11*minute),
 		},
 		"back and settled (behaviour 49)": {node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute, want: finish},
-		"back late is back":               {node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour, want: finish},
+		"back late counts as back":        {node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour, want: finish},
 		"back without a time to settle":   {node: reboots(rebooted(9*minute, 9*minute)), policy: options(timeouts), now: 9 * minute, want: finish},
 		"back, though somebody cancelled the grant by hand": {
 			node: reboots(rebooted(9*minute, 9*minute), grant(rebootSeq, protocol.GrantCancelled)), now: 10 * minute, want: finish,
@@ -480,7 +480,7 @@ func TestReboots_Over(t *testing.T) {
 	testReboots(t, map[string]rebootCase{
 		"the Node is deleted (behaviour 25)":                                         {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
 		"the Node is deleted, and another one was registered: it has seen no number": {node: options(uid("2")), madeFor: "1", needs: true, want: another},
-		"another Node has the name, and a copy of the record": {
+		"another Node with the same name has a copy of the record": {
 			node: options(uid("2"), grant(rebootSeq, protocol.GrantActive), reboots), madeFor: "1", want: another,
 		},
 		"finished": {node: options(grant(rebootSeq, protocol.GrantFinished), reboots), want: released(v1alpha1.ReasonGranted, "back in service")},
@@ -566,8 +566,8 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 		"it is published again and again for five minutes": {
 			refused: 299 * time.Second, want: step{plan.PublishGrant, v1alpha1.ReasonGranted, instantAfter(time.Second)},
 		},
-		"then it is withdrawn":                 {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
-		"one that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
+		"after five minutes it is withdrawn":       {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
+		"a grant that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
 		"hooks that cannot start do not delay the withdrawal": {
 			policy: hooked("example.com/ok"), refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
 		},
@@ -581,7 +581,7 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 		"not before its Node could be read": {
 			withdrawn: true, unread: true, want: step{Action: plan.Wait, Reason: v1alpha1.ReasonNodeWriteRefused}, withdraws: true,
 		},
-		"withdrawn, and shown all the same": {
+		"withdrawn, but shown on the Node": {
 			node: []func(*host){shown}, withdrawn: true, want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonGrantWithdrawn}, withdraws: true,
 		},
 		"withdrawn, and its agent had begun before": {
@@ -591,7 +591,7 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 		"withdrawn, past the point of no return, and somebody removed the grant": {
 			node: []func(*host){progress(1, protocol.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true,
 		},
-		"one that the Node shows cannot be withdrawn": {
+		"a grant that the Node shows cannot be withdrawn": {
 			node: []func(*host){shown, annotated(v1alpha1.AnnotationPaused, "true")}, refused: time.Hour,
 			want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonNodePaused},
 		},

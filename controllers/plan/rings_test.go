@@ -49,13 +49,13 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 	}{
 		"an earlier ring with nothing to do": {workers(rings()), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
 		"an earlier ring that begins now":    {workers(rings()), hosts(needy, "c d", canary), []string{"c", "d"}, left("some of its nodes are not done"), 0},
-		"the ring between": {
+		"the ring in between": {
 			workers(rings()),
 			[]*host{needy("e", label("ring", "early"))},
 			[]string{"e"},
 			"waiting for ring early: some of its nodes are not done; paused nodes do not count", 0,
 		},
-		"an urgent request passes no ring": {
+		"an urgent request does not overtake rings": {
 			workers(rings(), allowsUrgent), []*host{needy("c", canary), needy("worker-1", urgently)}, []string{"c"}, left("some of its nodes are not done"), 0,
 		},
 		"a node that waits for a person is named first": {
@@ -88,7 +88,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]string{"worker-1"},
 			"", 0,
 		},
-		"the last that is back soaks longest": {
+		"the last node that is back soaks longest": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(10*minute)), newHost("d", canary, back(20*minute))},
 			nil,
@@ -119,7 +119,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))},
 			nil, left("c is not done (NodeUnavailable)"), 0,
 		},
-		"and is Ready again": {
+		"a node that went down in its soak is Ready again": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
@@ -131,16 +131,16 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			nil,
 			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
-		"a reboot in a future that nobody believes": {
+		"a reboot in the distant future": {
 			workers(hour), []*host{newHost("c", canary, back(-1000*time.Hour))}, []string{"worker-1"}, "", 0,
 		},
-		"a history of a future that nobody believes": {workers(hour, past("c", -26*time.Hour)), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
-		"a Node that was deleted in its reboot":      {workers(rings(), lost("c", "canary", -time.Hour)), nil, nil, gone, 0},
+		"a history in the distant future":       {workers(hour, past("c", -26*time.Hour)), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
+		"a Node that was deleted in its reboot": {workers(rings(), lost("c", "canary", -time.Hour)), nil, nil, gone, 0},
 		"a Node of the ring that is deleted in its reboot now": {
 			workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), RebootingAt: new(at(-time.Hour)), Ring: "canary"})), nil, nil, gone, 0,
 		},
-		"one that had not begun": {workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), Ring: "canary"})), nil, []string{"worker-1"}, "", 0},
-		"and another node of the ring has come back since": {
+		"a Node that was deleted before its reboot began": {workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), Ring: "canary"})), nil, []string{"worker-1"}, "", 0},
+		"a Node that was deleted in its reboot, and another node of the ring has come back since": {
 			workers(rings(), lost("c", "canary", -time.Hour), func(p *v1alpha1.RebootPolicy) {
 				p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: "d", Ring: "canary", Result: v1alpha1.RebootSucceeded, EndedAt: at(-minute)})
 			}),
@@ -148,12 +148,12 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]string{"worker-1"},
 			"", 0,
 		},
-		"and an administrator resumes":                      {workers(rings(), lost("c", "canary", -time.Hour), resume("its disk broke")), nil, []string{"worker-1"}, "", 0},
-		"and has resumed":                                   {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(-minute)), nil, []string{"worker-1"}, "", 0},
-		"and has resumed by a leader whose clock was ahead": {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(26*time.Hour)), nil, nil, gone, 0},
-		"a Node of a later ring":                            {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
-		"the limit of the ring":                             {workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("some of its nodes are not done"), 0},
-		"half of the ring":                                  {workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("some of its nodes are not done"), 0},
+		"a Node that was deleted in its reboot, and an administrator resumes":                                       {workers(rings(), lost("c", "canary", -time.Hour), resume("its disk broke")), nil, []string{"worker-1"}, "", 0},
+		"a Node that was deleted in its reboot, and an administrator has resumed":                                   {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(-minute)), nil, []string{"worker-1"}, "", 0},
+		"a Node that was deleted in its reboot, and an administrator has resumed by a leader whose clock was ahead": {workers(rings(), lost("c", "canary", -time.Hour), resumedAt(26*time.Hour)), nil, nil, gone, 0},
+		"a Node of a later ring": {workers(rings(), lost("c", "", -time.Hour)), nil, []string{"worker-1"}, "", 0},
+		"the limit of the ring":  {workers(rings(ringAtMost("1"))), hosts(needy, "c d", canary), []string{"c"}, left("some of its nodes are not done"), 0},
+		"half of the ring":       {workers(rings(ringAtMost("50%"))), hosts(needy, "a b c d", canary), []string{"a", "b"}, left("some of its nodes are not done"), 0},
 		"a limit that cannot be read": {
 			workers(rings(ringAtMost("many"))), nil, nil, `policy workers: spec.rings, maxUnavailable of ring canary: "many" is not a percentage`, 0,
 		},
@@ -183,11 +183,11 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 		message string
 		pending bool
 	}{
-		"one of the ring goes":                    {"1", hosts(needy, "a b", canary), "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
-		"one of the ring is down":                 {"1", []*host{newHost("a", canary, notReady), needy("b", canary)}, "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
-		"one of another ring is down":             {"1", []*host{newHost("a", notReady), needy("b", canary)}, "", false},
-		"one that is down itself uses no new one": {"1", []*host{needy("b", canary, cordoned)}, "", false},
-		"none ever goes":                          {"0", []*host{needy("b", canary)}, "maxUnavailable of ring canary is 0: no node of it may be rebooted", false},
+		"one node of the ring goes":                        {"1", hosts(needy, "a b", canary), "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
+		"one of the ring is down":                          {"1", []*host{newHost("a", canary, notReady), needy("b", canary)}, "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
+		"one of another ring is down":                      {"1", []*host{newHost("a", notReady), needy("b", canary)}, "", false},
+		"a node that is down already uses no further slot": {"1", []*host{needy("b", canary, cordoned)}, "", false},
+		"no node of the ring may go":                       {"0", []*host{needy("b", canary)}, "maxUnavailable of ring canary is 0: no node of it may be rebooted", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers", atMost("3"), inRings("ring", ring("canary", ringAtMost(tc.atMost)))), tc.hosts...).plan()

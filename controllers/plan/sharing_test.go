@@ -75,19 +75,19 @@ func TestShared_Limit(t *testing.T) {
 			one(policy("gpu", selects("pool", "gpu"), atMost("2")), gpus...).with(workers(holding(1, grantedFor("gpu", entry("gpu-2", 1))))),
 			want{nil, "workers", 2, 0, v1alpha1.ReasonBudgetExhausted, elsewhere("workers")},
 		},
-		"the other one is paused, only reports and has halted": {
+		"the other policy is paused, has mode DryRun and has halted": {
 			one(gpu(), gpus[0]).with(workers(paused(nil, ""), dryRun, halted)), want{[]string{"gpu-1"}, "workers", 1, 1, "", ""},
 		},
 		"no such policy": {one(gpu(), gpus...), want{
 			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
 			"policy gpu shares the limit of policy workers, which does not exist: create it, or correct spec.concurrency.shared",
 		}},
-		"one that is being deleted": {one(gpu(), gpus...).with(workers(deleted)), want{
+		"a policy that is being deleted": {one(gpu(), gpus...).with(workers(deleted)), want{
 			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
 			"policy gpu shares the limit of policy workers, which is being deleted: correct spec.concurrency.shared",
 		}},
-		"one that shares itself":   {one(gpu(), gpus...).with(workers(sharing("others")), policy("others", selects("pool", "x"))), invalid("others")},
-		"one that shares this one": {one(gpu(), gpus...).with(workers(sharing("gpu"))), invalid("gpu")},
+		"a policy that shares a limit itself":   {one(gpu(), gpus...).with(workers(sharing("others")), policy("others", selects("pool", "x"))), invalid("others")},
+		"a policy that shares this one's limit": {one(gpu(), gpus...).with(workers(sharing("gpu"))), invalid("gpu")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

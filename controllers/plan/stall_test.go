@@ -59,7 +59,7 @@ func TestPlan_NamesNodesThatUseUpTheLimit(t *testing.T) {
 		"a broken machine":       {"1", []*host{newHost("c", downFor(hour)), needy("w", waitingFor(hour))}, []string{"c"}, "kubectl describe node c", 0},
 		"a cordon of minutes":    {"1", []*host{newHost("c", cordonedFor(50*minute)), needy("w", waitingFor(2*hour))}, nil, "", 10 * minute},
 		"a wait of minutes":      {"1", []*host{newHost("c", cordonedFor(9*hour)), needy("w", waitingFor(50*minute))}, nil, "", 10 * minute},
-		"nobody waits":           {"1", []*host{newHost("c", cordonedFor(2*hour))}, nil, "", 0},
+		"no node waits":          {"1", []*host{newHost("c", cordonedFor(2*hour))}, nil, "", 0},
 		"a slot is left":         {"2", []*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))}, nil, "", 0},
 		"all of two slots":       {"2", []*host{newHost("c", cordonedFor(2*hour)), newHost("d", downFor(2*hour)), needy("w", waitingFor(2*hour))}, []string{"c", "d"}, "c (is cordoned), d (is not Ready)", 0},
 		"one of two for minutes": {"2", []*host{newHost("c", cordonedFor(2*hour)), newHost("d", downFor(40*minute)), needy("w", waitingFor(2*hour))}, nil, "", 20 * minute},

@@ -86,7 +86,7 @@ func TestReboots_OldestPending(t *testing.T) {
 		situation situation
 		want      time.Time
 	}{
-		"nobody waits":            {situation: one(policy("workers"), newHost("a"))},
+		"no node waits":           {situation: one(policy("workers"), newHost("a"))},
 		"the only one is granted": {situation: one(policy("workers"), needy("a"))},
 		"the one that is not granted": {
 			one(policy("workers"), needy("a", needsSince(5*time.Hour)), needy("b", needsSince(3*time.Hour)), needy("c")), evening.Add(-3 * time.Hour),
@@ -121,7 +121,7 @@ func TestReboots_Next(t *testing.T) {
 		want      time.Time
 	}{
 		"nothing is going to happen by itself": {situation: one(policy("workers"), newHost("a"))},
-		"waiting for somebody else's place: after an hour people are told": {
+		"waiting for an unavailable node: after an hour people are told": {
 			one(policy("workers"), needy("a"), newHost("b", notReady)), in(time.Hour),
 		},
 		"the windows change": {one(policy("workers")).in(window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},

@@ -32,7 +32,7 @@ func TestReboots_Window(t *testing.T) {
 		"urgent":                    {policy("workers"), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
 		"urgent, and paused":        {policy("workers", paused(nil, ""), urgent(soon.Time, "Windows")), window.State{Open: true, Urgent: true}, v1alpha1.WindowPaused},
 		"urgent in spite of pauses": {policy("workers", paused(nil, ""), urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
-		"urgent no more":            {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
+		"not urgent any more":       {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
 		"urgent, and halted":        {policy("workers", halted, urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowHalted},
 		"halted, paused and closed": {policy("workers", halted, paused(nil, "")), closed, v1alpha1.WindowHalted},
 	}
@@ -81,18 +81,18 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 				Message: "2 nodes past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC, b since Mon 2026-06-01 22:00:00 UTC",
 			},
 		},
-		"nobody knows when the need began": {
+		"the start of the need is unknown": {
 			[]*host{needy("a", needsAt(time.Time{})), needy("b", needsAt(time.Unix(0, 0)))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime},
 		},
-		"a need that has survived a reboot counts from that": {
+		"a need that survived a reboot counts from that reboot": {
 			[]*host{needy("a", needsSince(9*day), grant(5, protocol.GrantFinished, grantedAt(-minute)))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
-		"and does so while the next reboot is granted": {
+		"a need that survived a reboot counts from it while the next one is granted": {
 			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantActive))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
-		"and when that grant is cancelled": {
+		"a need that survived a reboot counts from it when the next grant is cancelled": {
 			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantCancelled))},
 			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
@@ -123,11 +123,11 @@ func TestReboots_OverdueNodesGoFirst(t *testing.T) {
 		hosts []*host
 		want  string
 	}{
-		"before one that costs nobody anything":   {[]*host{needy("a", cordoned), needy("b", needsSince(day))}, "b"},
-		"not before one of an earlier ring":       {[]*host{needy("a", needsSince(day)), needy("b", label("ring", "canary"))}, "b"},
+		"before a node that is down already":      {[]*host{needy("a", cordoned), needy("b", needsSince(day))}, "b"},
+		"not before a node of an earlier ring":    {[]*host{needy("a", needsSince(day)), needy("b", label("ring", "canary"))}, "b"},
 		"not before an urgent request":            {[]*host{needy("a", needsSince(day)), needy("b", urgently)}, "b"},
 		"of two, the one that has waited longest": {[]*host{needy("a", needsSince(day)), needy("b", needsSince(day+minute))}, "b"},
-		"not before it is over":                   {[]*host{needy("a", needsSince(day-minute)), needy("b", cordoned)}, "b"},
+		"not before the deadline has passed":      {[]*host{needy("a", needsSince(day-minute)), needy("b", cordoned)}, "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers", atMost("2"), allowsUrgent, deadline(day), inRings("ring", ring("canary"))), tc.hosts...).plan()
@@ -156,19 +156,19 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 		message string
 		next    time.Time
 	}{
-		"no window is open":                       {window: closed, node: late},
-		"what is left of a window":                {window: ends, node: late},
-		"not if the policy only reports":          {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
-		"not a blackout":                          {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
-		"not a blackout that it ends in":          {nil, frozen, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(time.Hour)},
-		"after a blackout, not before it":         {nil, frozen, []func(*host){needsSince(day - 3*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; this node may start Tue 2026-06-02 01:00:00 UTC, at its deadline, or later", in(2 * time.Hour)},
-		"after a blackout and an opening":         {nil, frozen, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(2 * time.Hour)},
-		"not before it ends":                      {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
-		"the window opens before it ends":         {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
-		"not a pause":                             {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
-		"not the pause of the node":               {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
-		"not the limit":                           {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
-		"not if the start of the need is unknown": {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"no window is open":                         {window: closed, node: late},
+		"what is left of a window":                  {window: ends, node: late},
+		"not if the policy has mode DryRun":         {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a blackout":                            {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
+		"not a blackout in which the deadline ends": {nil, frozen, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(time.Hour)},
+		"after a blackout, not before it":           {nil, frozen, []func(*host){needsSince(day - 3*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; this node may start Tue 2026-06-02 01:00:00 UTC, at its deadline, or later", in(2 * time.Hour)},
+		"after a blackout and an opening":           {nil, frozen, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(2 * time.Hour)},
+		"not before the deadline ends":              {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
+		"the window opens before it ends":           {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a pause":                               {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
+		"not the pause of the node":                 {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
+		"not the limit":                             {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
+		"not if the start of the need is unknown":   {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy == nil {
@@ -217,20 +217,20 @@ func TestReboots_WindowTooShort(t *testing.T) {
 		left   time.Duration
 		short  bool
 	}{
-		"without windows, before a blackout, all the time-outs":   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40 * minute, false},
-		"and no more than they":                                   {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40*minute - time.Second, true},
-		"before the first reboot, five minutes":                   {policy("workers", open(4*time.Hour)), 5 * minute, false},
-		"before the first reboot, a second less":                  {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
-		"before the first reboot, the lead time and five minutes": {policy("workers", open(4*time.Hour), leads(10*minute)), 15 * minute, false},
-		"and a second less":                                       {policy("workers", open(4*time.Hour), leads(10*minute)), 15*minute - time.Second, true},
-		"a lead time that no reboot has had yet":                  {policy("workers", open(4*time.Hour), leads(10*minute), remembers(took(minute, 10*minute))), 20*minute - time.Second, true},
-		"what the last reboot took":                               {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
-		"a second less than that":                                 {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
-		"one slow reboot in ten is left out":                      {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
-		"two in eleven count":                                     {policy("workers", open(4*time.Hour), remembers(append(nine, took(20*minute, 0), took(20*minute, 0))...)), 19 * minute, true},
-		"a drain that was given up counts nothing":                {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
-		"half of the longest window is always there":              {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
-		"and no more than half":                                   {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
+		"without windows, before a blackout, all the time-outs":    {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40 * minute, false},
+		"without windows, before a blackout, a second less":        {policy("workers", blackouts, remembers(took(9*time.Hour, 0))), 40*minute - time.Second, true},
+		"before the first reboot, five minutes":                    {policy("workers", open(4*time.Hour)), 5 * minute, false},
+		"before the first reboot, a second less":                   {policy("workers", open(4*time.Hour)), 5*minute - time.Second, true},
+		"before the first reboot, the lead time and five minutes":  {policy("workers", open(4*time.Hour), leads(10*minute)), 15 * minute, false},
+		"before the first reboot, the lead time and a second less": {policy("workers", open(4*time.Hour), leads(10*minute)), 15*minute - time.Second, true},
+		"a lead time that no reboot has had yet":                   {policy("workers", open(4*time.Hour), leads(10*minute), remembers(took(minute, 10*minute))), 20*minute - time.Second, true},
+		"as long as the last reboot took":                          {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30 * minute, false},
+		"a second less than the last reboot took":                  {policy("workers", open(4*time.Hour), remembers(took(20*minute, 10*minute))), 30*minute - time.Second, true},
+		"one slow reboot in ten is left out":                       {policy("workers", open(4*time.Hour), remembers(append(nine, took(time.Hour, 0))...)), 2 * minute, false},
+		"two in eleven count":                                      {policy("workers", open(4*time.Hour), remembers(append(nine, took(20*minute, 0), took(20*minute, 0))...)), 19 * minute, true},
+		"a drain that was given up does not count":                 {policy("workers", open(4*time.Hour), remembers(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, Drain: lasts(time.Hour)})), 5 * minute, false},
+		"half of the longest window always suffices":               {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30 * minute, false},
+		"less than half of the longest window does not suffice":    {policy("workers", open(time.Hour), remembers(took(9*time.Hour, 0))), 30*minute - time.Second, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
