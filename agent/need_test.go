@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -134,6 +135,57 @@ var _ = Describe("The need for a reboot", func() {
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, needOf, Equal("False UpToDate"))
 		Expect(m.Logind.Reboots()).To(Equal(1))
+	})
+
+	It("is a condition of another program that has lasted, once for each time that it changes", func(ctx SpecContext) {
+		const deadlock corev1.NodeConditionType = "KernelDeadlock"
+		m := newMachine(ctx, patient)
+		m.upFor(24 * time.Hour)
+		m.annotate(ctx, v1alpha1.AnnotationNodeConditions, `[{"type":"KernelDeadlock","for":"10m0s"}]`)
+		detects := func(status corev1.ConditionStatus) {
+			GinkgoHelper()
+			node := m.node(ctx)
+			node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == deadlock })
+			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+				Type: deadlock, Status: status, Reason: "DockerHung", LastTransitionTime: metav1.NewTime(m.clock.Now()),
+			})
+			Expect(api.Status().Update(ctx, node)).To(Succeed())
+		}
+		m.start(ctx)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+
+		By("asking once it has lasted, without a change on the Node")
+		detects(corev1.ConditionTrue)
+		m.passes(ctx, 10*time.Minute-time.Second)
+		Expect(needOf(m.node(ctx))).To(Equal("False UpToDate"))
+		m.passes(ctx, time.Second)
+		m.shows(ctx, needOf, Equal("True NodeCondition"))
+
+		By("ending with the condition, and with the policy that names it")
+		detects(corev1.ConditionFalse)
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+		detects(corev1.ConditionTrue)
+		m.passes(ctx, 10*time.Minute)
+		m.shows(ctx, needOf, Equal("True NodeCondition"))
+		m.change(ctx, func(node *corev1.Node) { delete(node.Annotations, v1alpha1.AnnotationNodeConditions) })
+		m.shows(ctx, needOf, Equal("False UpToDate"))
+
+		By("ending with the reboot, though the condition stays")
+		m.annotate(ctx, v1alpha1.AnnotationNodeConditions, `[{"type":"KernelDeadlock","for":"10m0s"}]`)
+		m.shows(ctx, needOf, Equal("True NodeCondition"))
+		m.rebootsByLogind(ctx)
+		m.grant(ctx, 1, protocol.GrantActive)
+		m.shows(ctx, needOf, Equal("False ConditionIgnored"))
+		Expect(message(m.node(ctx))).To(ContainSubstring("The reboot since then did not end it"))
+		m.passes(ctx, time.Hour)
+		m.shows(ctx, needOf, Equal("False ConditionIgnored"))
+		Expect(m.Logind.Reboots()).To(Equal(1))
+
+		By("asking again once it has changed")
+		m.upFor(2 * time.Hour)
+		detects(corev1.ConditionTrue)
+		m.passes(ctx, 10*time.Minute)
+		m.shows(ctx, needOf, Equal("True NodeCondition"))
 	})
 
 	It("waits on a host that has just booted, and says until when (lesson 23)", func(ctx SpecContext) {

@@ -36,7 +36,7 @@ var (
 	owned   = object{"metadata": object{"ownerReferences": owner}}
 	granted = object{
 		"metadata": object{"annotations": object{
-			"reboot-operator.io/grant": "{}", "reboot-operator.io/preflight": "{}", "reboot-operator.io/max-uptime": "720h",
+			"reboot-operator.io/grant": "{}", "reboot-operator.io/preflight": "{}", "reboot-operator.io/max-uptime": "720h", "reboot-operator.io/node-conditions": "[]",
 			"reboot-operator.io/fleetlock":                         "{}",
 			"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "karpenter.sh/do-not-disrupt": "true",
 		}},

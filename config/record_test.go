@@ -78,6 +78,7 @@ var _ = Describe("the record on Nodes", Ordered, ContinueOnFailure, func() {
 		Entry("a grant that nobody gave", detector, patchNode("n4", forgedGrant, "status"), "grant"),
 		Entry("annotation preflight", detector, patchNode("n4", annotated(v1alpha1.AnnotationPreflight, "x"), "status"), "grant"),
 		Entry("annotation max-uptime", detector, patchNode("n4", annotated(v1alpha1.AnnotationMaxUptime, "24h"), "status"), "grant"),
+		Entry("annotation node-conditions", detector, patchNode("n4", annotated(v1alpha1.AnnotationNodeConditions, "x"), "status"), "grant"),
 		Entry("annotation fleetlock", detector, patchNode("n4", annotated(v1alpha1.AnnotationFleetLock, "x"), "status"), "grant"),
 		Entry("annotation hooks", detector, patchNode("n4", annotated(v1alpha1.AnnotationHooks, "x"), "status"), "grant"),
 		Entry("label before-reboot", detector, patchNode("n4", labelled(v1alpha1.LabelBeforeReboot, "x"), "status"), "grant"),

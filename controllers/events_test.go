@@ -453,7 +453,7 @@ func TestFinished_OfOne(t *testing.T) {
 func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {
 	for need, want := range map[v1alpha1.Reason]string{
 		v1alpha1.ReasonUpdateStaged: "UpdateStaged", v1alpha1.ReasonSentinelPresent: "SentinelPresent", v1alpha1.ReasonRequested: "Requested",
-		v1alpha1.ReasonFleetLockRequested: "FleetLockRequested", v1alpha1.ReasonMaxUptime: "MaxUptime",
+		v1alpha1.ReasonFleetLockRequested: "FleetLockRequested", v1alpha1.ReasonMaxUptime: "MaxUptime", v1alpha1.ReasonNodeCondition: "NodeCondition",
 		"MadeUp7f3a": "Other", v1alpha1.ReasonUpToDate: "Other", "": "Other",
 	} {
 		if got := engineLabel(need); got != want {

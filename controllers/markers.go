@@ -27,7 +27,7 @@ func (w *nodeWriter) writePlanMarkers(ctx context.Context, s *state, p plan.Plan
 	}
 }
 
-// writeMarkers sets and removes the pending taint and the longest uptime, and removes what ended
+// writeMarkers sets and removes the pending taint and what needs a reboot, and removes what ended
 // grants have left. Taints are one list with many writers, so each write carries the
 // resourceVersion on which it is based, and is repeated after a conflict. It reports whether
 // nothing was postponed. As many are written at once as conditions, for the same reason.
@@ -70,15 +70,16 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []recor
 
 func (w *nodeWriter) writeMarker(ctx context.Context, s *state, n *record.Node, m record.Markers) error {
 	patch := nodepatch.New(n.ResourceVersion)
-	if m.RemoveAnnotations || m.RemoveExclusion {
-		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
+	if m.RemoveAnnotations || m.RemoveExclusion || m.RemoveRemediation {
+		grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion, m.RemoveRemediation)
 		patch.Annotate(v1alpha1.AnnotationGrant, grant.String())
 		removeMarkers(patch, n, grant)
 	}
 	if m.RemoveHooks {
 		endHooks(patch, n, math.MaxInt64)
 	}
-	annotate(patch, v1alpha1.AnnotationMaxUptime, n.MaxUptime, m.MaxUptime)
+	annotate(patch, v1alpha1.AnnotationMaxUptime, n.Needs().MaxUptime, m.Needs.MaxUptime)
+	annotate(patch, v1alpha1.AnnotationNodeConditions, n.Needs().Conditions, m.Needs.Conditions)
 	if n.Pending != m.Pending {
 		patch.Taint(record.WithPending(n.Taints, m.Pending))
 	}
@@ -96,10 +97,13 @@ func annotate(patch *nodepatch.Patch, key, before, after string) {
 	}
 }
 
-// setMarkers sets the markers for autoscalers and load balancers, and records them in the grant.
+// setMarkers sets the markers for autoscalers, health controllers and load balancers, as the grant says.
 func setMarkers(p *nodepatch.Patch, n *record.Node, grant *protocol.Grant) {
 	for _, key := range grant.Annotations {
 		p.Annotate(key, record.AutoscalerValue)
+	}
+	if grant.Unremediated {
+		p.Label(v1alpha1.LabelExcludeFromRemediation, record.AutoscalerValue)
 	}
 	switch {
 	case grant.Excluded:
@@ -117,7 +121,7 @@ func (w *nodeWriter) unmark(ctx context.Context, s *state, name string, grant pr
 		return nil
 	}
 	n.Grant = &grant
-	if len(n.AnnotationsToRemove()) == 0 && !n.RemovesExclusion() {
+	if len(n.AnnotationsToRemove()) == 0 && !n.RemovesExclusion() && !n.RemovesRemediation() {
 		return nil
 	}
 	patch := nodepatch.New("")
@@ -133,7 +137,10 @@ func removeMarkers(p *nodepatch.Patch, n *record.Node, grant protocol.Grant) {
 			p.RemoveAnnotation(key)
 		}
 	}
-	if n.RemovesExclusion() {
+	if n.RemovesExclusion() && !grant.Excluded {
 		p.RemoveLabel(v1alpha1.LabelExcludeFromLoadBalancers)
+	}
+	if n.RemovesRemediation() && !grant.Unremediated {
+		p.RemoveLabel(v1alpha1.LabelExcludeFromRemediation)
 	}
 }

@@ -26,14 +26,15 @@ var _ = Describe("Node markers", func() {
 	const (
 		scaleDown, disrupt = v1alpha1.AnnotationScaleDownDisabled, v1alpha1.AnnotationDoNotDisrupt
 		exclude            = v1alpha1.LabelExcludeFromLoadBalancers
+		remediation        = v1alpha1.LabelExcludeFromRemediation
 		planned            = string(corev1.NodeMaintenancePlanned)
 	)
 	var f *fleet
-	// markers returns the annotations for autoscalers, the label for load balancers, and condition
-	// MaintenancePlanned.
+	// markers returns the annotations for autoscalers, the labels for load balancers and health
+	// controllers, and condition MaintenancePlanned.
 	markers := func(name string) map[string]string {
 		node, found := f.get(name), map[string]string{}
-		for key, values := range map[string]map[string]string{scaleDown: node.Annotations, disrupt: node.Annotations, exclude: node.Labels} {
+		for key, values := range map[string]map[string]string{scaleDown: node.Annotations, disrupt: node.Annotations, exclude: node.Labels, remediation: node.Labels} {
 			if value, ok := values[key]; ok {
 				found[key] = value
 			}
@@ -43,7 +44,7 @@ var _ = Describe("Node markers", func() {
 		}
 		return found
 	}
-	all := map[string]string{scaleDown: "true", disrupt: "true", exclude: v1alpha1.ExcludedByOperator, planned: "True RebootGranted"}
+	all := map[string]string{scaleDown: "true", disrupt: "true", exclude: v1alpha1.ExcludedByOperator, remediation: "true", planned: "True RebootGranted"}
 	begin := func(prepare func(name string), edit ...func(*v1alpha1.RebootPolicySpec)) (name string, p *v1alpha1.RebootPolicy) {
 		f = makeFleet(1)
 		name = f.nodes[0]
@@ -67,7 +68,7 @@ var _ = Describe("Node markers", func() {
 		Expect(markers(name)).To(Equal(all))
 		f.boot(name, 2)
 		finished(name)
-		Expect(markers(name)).NotTo(Or(HaveKey(scaleDown), HaveKey(disrupt), HaveKey(exclude)), "uncordon, end of the grant and of these are one write")
+		Expect(markers(name)).NotTo(Or(HaveKey(scaleDown), HaveKey(disrupt), HaveKey(exclude), HaveKey(remediation)), "uncordon, end of the grant and of these are one write")
 		Expect(f.get(name).Spec.Unschedulable).To(BeFalse())
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 	})
@@ -89,9 +90,32 @@ var _ = Describe("Node markers", func() {
 		f.abort(name)
 		Eventually(markers).WithArguments(name).Should(BeEmpty())
 		Expect(f.grant(name).Annotations).To(BeEmpty())
-		Expect(f.grant(name).Excluded).To(BeFalse())
+		Expect(f.grant(name)).To(And(HaveField("Excluded", false), HaveField("Unremediated", false)))
 		Expect(policyStatus(p).Grants).To(BeEmpty())
 		Eventually(f.reason).WithArguments(name).Should(Equal("False BackingOff"))
+	})
+
+	It("keep health controllers off until the reboot has failed, unless somebody else has set the label", func() {
+		name, _ := begin(nothing, noTraffic)
+		f.start(name)
+		f.commit(name)
+		f.reports(name, testenv.Condition(corev1.NodeReady, "Unknown", "NodeStatusUnknown"))
+		Expect(markers(name)).To(HaveKeyWithValue(remediation, "true"))
+		f.passes(name, time.Hour)
+		Eventually(f.condition).WithArguments(name, v1alpha1.NodeRebootFailed).ShouldNot(BeNil())
+		Eventually(markers).WithArguments(name).ShouldNot(HaveKey(remediation))
+		Expect(markers(name)).To(HaveKeyWithValue(exclude, v1alpha1.ExcludedByOperator))
+		Expect(f.grant(name)).To(And(HaveField("Excluded", true), HaveField("Unremediated", false)))
+	})
+
+	It("leave the label of somebody else for health controllers alone", func() {
+		name, _ := begin(func(name string) {
+			f.patch(name, map[string]any{"metadata": map[string]any{"labels": map[string]any{remediation: "true"}}})
+		}, noGrace)
+		Expect(f.grant(name).Unremediated).To(BeFalse())
+		f.reboot(name)
+		finished(name)
+		Eventually(markers).WithArguments(name).Should(Equal(map[string]string{remediation: "true"}))
 	})
 
 	It("keep autoscalers off until the grace after the reboot has passed", func() {

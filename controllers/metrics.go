@@ -78,7 +78,7 @@ func (m *Metrics) zero(policy string) {
 
 // needs are the reasons for which engines require a reboot. Metrics use otherNeed for every other
 // reason: the reason is reported by a Node, and each value would be a series.
-var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested, v1alpha1.ReasonFleetLockRequested, v1alpha1.ReasonMaxUptime}
+var needs = [...]v1alpha1.Reason{v1alpha1.ReasonUpdateStaged, v1alpha1.ReasonSentinelPresent, v1alpha1.ReasonRequested, v1alpha1.ReasonFleetLockRequested, v1alpha1.ReasonMaxUptime, v1alpha1.ReasonNodeCondition}
 
 const otherNeed v1alpha1.Reason = "Other"
 

@@ -57,6 +57,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t pl
 		return nil
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
+	grant.Unremediated = n.SetsRemediation()
 	if !t.Rebooting() {
 		grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 	}

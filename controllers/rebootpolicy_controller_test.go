@@ -107,6 +107,21 @@ var _ = Describe("Manager", func() {
 		}
 	})
 
+	It("writes on each node which conditions ask for a reboot, while a policy names any", func() {
+		f := makeFleet(2)
+		named := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationNodeConditions] }
+		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
+			s.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: "KernelDeadlock", For: metav1.Duration{Duration: 10 * time.Minute}}}
+		})
+		for _, name := range f.nodes {
+			Eventually(named).WithArguments(name).Should(Equal(`[{"type":"KernelDeadlock","for":"10m0s"}]`))
+		}
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { p.Spec.NodeConditions = nil })
+		for _, name := range f.nodes {
+			Eventually(named).WithArguments(name).Should(BeEmpty())
+		}
+	})
+
 	It("adopts the grants it finds when the policy's status is lost (behaviours 16, 61)", func() {
 		f := makeFleet(2)
 		p := f.policy("workers")

@@ -179,9 +179,12 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 // progressing names the nodes that use up maxUnavailable, and the hooks of the run that are
 // pending.
 func progressing(p plan.Plan) metav1.Condition {
-	others := after("; unavailable: ", p.Holders) + after("; ", p.RunWaits)
+	others, limit := after("; unavailable: ", p.Holders)+after("; ", p.RunWaits), p.Limit
+	if p.Batch != nil {
+		others, limit = "; "+p.Batch.Message+others, min(limit, max(p.Batch.Limit, int32(len(p.Ledger()))))
+	}
 	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, p.Limit, shared(p), others)
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, limit, shared(p), others)
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/reboot-operator/reboot-operator/agent/drain"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -178,9 +179,15 @@ func viewOf(node *corev1.Node) view {
 		Labels:        ours(node.Labels),
 		VolumesInUse:  slices.Sorted(slices.Values(node.Status.VolumesInUse)), // older kubelets do not sort them
 	}
+	decisive := []corev1.NodeConditionType{
+		v1alpha1.NodeRebootRequired, corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,
+	}
+	needs, _ := protocol.ParseNodeConditions(node.Annotations)
+	for _, need := range needs {
+		decisive = append(decisive, need.Type)
+	}
 	for _, c := range node.Status.Conditions {
-		switch c.Type {
-		case v1alpha1.NodeRebootRequired, corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress:
+		if slices.Contains(decisive, c.Type) {
 			c.LastHeartbeatTime = metav1.Time{}
 			v.Conditions = append(v.Conditions, c)
 		}

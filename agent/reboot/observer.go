@@ -98,7 +98,9 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if o.FleetLock, err = protocol.ParseFleetLock(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(4).Info("Ignored a FleetLock request that cannot be read", "reason", err.Error())
 	}
-	o.Engines = step.WithFleetLock(v.reports.all(), o)
+	if o.NodeConditions, err = protocol.ParseNodeConditions(node.Annotations); err != nil {
+		ctrl.LoggerFrom(ctx).V(4).Info("Ignores conditions that cannot be read", "reason", err.Error())
+	}
 	o.MaxUptime, o.BootedAt = protocol.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
 	o.Uptime = v.uptime(ctx, o.MaxUptime)
 	if o.Asked, err = protocol.ParsePreflight(node.Annotations); err != nil {
@@ -111,6 +113,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if o.Before, err = protocol.ParseEngines(node.Annotations); err != nil {
 		ctrl.LoggerFrom(ctx).V(4).Info("Replacing a record of the engines that cannot be read", "reason", err.Error())
 	}
+	o.Engines = step.AllReports(v.reports.all(), o)
 	o.Look = v.lookout.of(o.Asked)
 
 	seq := o.Record.Last().Seq
@@ -148,7 +151,7 @@ func (v *observer) find(ctx context.Context, o *step.Observation, fact step.Fact
 	case step.FactEngines:
 		o.UnansweredSince = v.confirm(ctx, idOf(o.Record.Grant))
 		o.Confirmed = o.UnansweredSince.IsZero()
-		o.Engines = step.WithFleetLock(v.reports.all(), *o)
+		o.Engines = step.AllReports(v.reports.all(), *o)
 	case step.FactInhibitors:
 		o.Inhibitors = v.inhibitors(ctx)
 		if step.WaitsForSessions(*o) {

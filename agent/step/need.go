@@ -37,6 +37,8 @@ func need(o Observation) corev1.NodeCondition {
 		c.Status, c.Reason = corev1.ConditionTrue, string(v1alpha1.ReasonMaxUptime)
 	case report.State == engine.Unknown:
 		c.Status = corev1.ConditionUnknown
+	case slices.ContainsFunc(o.Engines, ignoredCondition):
+		c.Reason = string(v1alpha1.ReasonConditionIgnored)
 	}
 	conflict := ""
 	if c.Status != corev1.ConditionTrue && o.Coordinators.Found {

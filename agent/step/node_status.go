@@ -90,7 +90,7 @@ func NodeStatusOf(o Observation) NodeStatus {
 		Versioned:   versioned,
 		Removed:     removed(o, conditions),
 		New:         added(o.Reported.BlockedBy, report.BlockedBy),
-		Again:       timing.Earliest(again(o, asking), settles, o.dueAt(), fleetLockEnds(o)),
+		Again:       timing.Earliest(again(o, asking), settles, o.dueAt(), fleetLockEnds(o), conditionsChange(o)),
 	}
 }
 

@@ -37,6 +37,9 @@ type Observation struct {
 	FleetLock *protocol.FleetLockRequest
 	// MaxUptime is the longest permitted uptime of the node, or 0 if it is unlimited.
 	MaxUptime time.Duration
+	// NodeConditions are the conditions that ask for a reboot once they last, under the policy that
+	// governs the node. It is nil if there are none, or if they cannot be read.
+	NodeConditions []v1alpha1.NodeConditionNeed
 	// Uptime is the uptime of the host by its kernel's monotonic clock, or 0 if it is unknown.
 	Uptime time.Duration
 	// BootedAt is the boot time that the Node shows, or zero if it is absent or unreadable.
@@ -171,14 +174,6 @@ type Drain struct {
 // knows reports whether it is known which pods an unfinished drain has evicted.
 func (d Drain) knows() bool {
 	return d.Listed && (d.State == DrainRunning || d.State == DrainStopped)
-}
-
-// Kept describes the volumes of pods that stay on the node.
-type Kept struct {
-	// Names are the names that the kubelet uses.
-	Names []corev1.UniqueVolumeName
-	// Unread names the claims that could not be looked up and says why, or is empty.
-	Unread string
 }
 
 // Inhibitors describes what keeps the host from shutting down.

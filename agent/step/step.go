@@ -183,12 +183,9 @@ func heldUp(o Observation) (why protocol.Blocker, held bool) {
 	return protocol.Blocker{}, false
 }
 
-// sessionsLast is the longest time for which a drained node waits for people who are logged in.
-const sessionsLast = 10 * time.Minute
-
 // sessionsUntil returns the time until which the drained node waits for people who are logged in.
 func (o Observation) sessionsUntil() time.Time {
-	return timing.Earliest(o.Drain.DoneAt.Add(sessionsLast), o.deadline())
+	return timing.Earliest(o.Drain.DoneAt.Add(v1alpha1.SessionsLast), o.deadline())
 }
 
 // WaitsForSessions reports whether people who are logged in may hold the reboot up.

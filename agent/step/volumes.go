@@ -75,3 +75,11 @@ const maxVolumes = 5
 func VolumeNames(volumes []corev1.UniqueVolumeName) string {
 	return message.Names(volumes, maxVolumes)
 }
+
+// Kept describes the volumes of pods that stay on the node.
+type Kept struct {
+	// Names are the names that the kubelet uses.
+	Names []corev1.UniqueVolumeName
+	// Unread names the claims that could not be looked up and says why, or is empty.
+	Unread string
+}

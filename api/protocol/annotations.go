@@ -54,9 +54,10 @@ type Grant struct {
 	// Annotations are the autoscaler annotations that this grant, or the one before, has set. The
 	// manager removes them once autoscaler.grace has passed since the end of the grant.
 	Annotations []string `json:"annotations,omitempty"`
-	// Excluded reports whether this grant has set the label that takes the node out of load
-	// balancers. The label is removed with the end of the grant.
+	// Excluded reports whether this grant has set the label that keeps load balancers off the node.
 	Excluded bool `json:"excluded,omitempty"`
+	// Unremediated reports the same for the label that keeps health controllers off the node.
+	Unremediated bool `json:"unremediated,omitempty"`
 	// Taints are the taints that kept pods off the node when its reboot was granted, as key:effect.
 	// One that comes with the reboot is not among them.
 	Taints []string `json:"taints,omitempty"`

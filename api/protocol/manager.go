@@ -164,14 +164,17 @@ func (h *HookPhase) Covers(other HookPhase) bool {
 		!slices.ContainsFunc(other.Hooks, func(key v1alpha1.AnnotationKey) bool { return !slices.Contains(h.Hooks, key) })
 }
 
-// Without returns a grant that is over without the autoscaler annotations or the load balancer
-// label that were removed from the Node.
-func (g Grant) Without(annotations, exclusion bool) Grant {
+// Without returns the grant without the autoscaler annotations, the load balancer label or the
+// remediation label that were removed from the Node.
+func (g Grant) Without(annotations, exclusion, remediation bool) Grant {
 	if annotations {
 		g.Annotations = nil
 	}
 	if exclusion {
 		g.Excluded = false
+	}
+	if remediation {
+		g.Unremediated = false
 	}
 	return g
 }

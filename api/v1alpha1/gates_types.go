@@ -54,7 +54,7 @@ type BlockingPod struct {
 	// - PreferNoSchedule: the scheduler puts a new pod on the node only if no other node fits.
 	// - NoSchedule: the scheduler puts only pods on the node that tolerate the taint. At most maxUnavailable nodes have it at a time.
 	// If rules differ, NoSchedule applies.
-	// Defaults to PreferNoSchedule.
+	// Defaults to PreferNoSchedule, or to no taint with pendingTaint None.
 	// Example: NoSchedule.
 	// +optional
 	// +kubebuilder:validation:Enum=PreferNoSchedule;NoSchedule

@@ -94,6 +94,9 @@ const (
 	// AnnotationMaxUptime is written by the manager and holds how long this node may be up before it
 	// needs a reboot, such as 683h12m0s.
 	AnnotationMaxUptime = "reboot-operator.io/max-uptime"
+	// AnnotationNodeConditions is written by the manager and holds spec.nodeConditions of the policy that
+	// governs the node, which the agent compares with the node's conditions.
+	AnnotationNodeConditions = "reboot-operator.io/node-conditions"
 	// AnnotationFleetLock is written by the manager and holds the last request of the node's FleetLock
 	// client for a reboot, a FleetLockRequest.
 	AnnotationFleetLock = "reboot-operator.io/fleetlock"
@@ -138,6 +141,12 @@ const (
 	LabelExcludeFromLoadBalancers = "node.kubernetes.io/exclude-from-external-load-balancers"
 	ExcludedByOperator            = "reboot-operator"
 )
+
+// LabelExcludeFromRemediation on a Node keeps the health controllers of medik8s from remediating it.
+// With a grant the manager sets it to "true", unless it is set already. The manager removes it when the
+// grant ends, or once the reboot has failed, unless somebody has changed it. Grant.Unremediated records
+// that.
+const LabelExcludeFromRemediation = "remediation.medik8s.io/exclude-from-remediation"
 
 // TaintPending is set by the manager while a window is open. Nodes that wait for their turn have it with
 // effect PreferNoSchedule, so that evicted pods do not move to the next node that reboots. It evicts no

@@ -119,6 +119,11 @@ const (
 	ReasonFleetLockRequested Reason = "FleetLockRequested"
 	// ReasonMaxUptime means the node has been up for longer than maxUptime allows.
 	ReasonMaxUptime Reason = "MaxUptime"
+	// ReasonNodeCondition means a Node condition of nodeConditions has lasted.
+	ReasonNodeCondition Reason = "NodeCondition"
+	// ReasonConditionIgnored means nothing requires a reboot, but a Node condition of nodeConditions lasts
+	// and does not count. A reboot did not end it, or its time cannot be compared.
+	ReasonConditionIgnored Reason = "ConditionIgnored"
 	// ReasonUpToDate means nothing requires a reboot.
 	ReasonUpToDate Reason = "UpToDate"
 	// ReasonEngineUnreachable means an update engine did not respond, or none was found. Whether the node

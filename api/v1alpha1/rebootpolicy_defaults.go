@@ -22,6 +22,9 @@ const (
 	DefaultAutoscalerGrace = 15 * time.Minute
 )
 
+// SessionsLast is the longest time for which a drained node waits for people who are logged in.
+const SessionsLast = 10 * time.Minute
+
 // ModeOrDefault returns the mode that applies.
 func (s *RebootPolicySpec) ModeOrDefault() Mode { return cmp.Or(s.Mode, ModeEnforce) }
 
@@ -50,6 +53,31 @@ func (s *RebootPolicySpec) TopologyKey() string { return section(s.Concurrency).
 // Spacing returns how long after a rebooted node is back in service the next reboot may start.
 func (s *RebootPolicySpec) Spacing() time.Duration {
 	return durationOr(section(s.Concurrency).Spacing, 0)
+}
+
+// FirstBatch returns how a run begins, or nil if it begins with as many nodes as may be unavailable.
+func (s *RebootPolicySpec) FirstBatch() *FirstBatch { return section(s.Concurrency).FirstBatch }
+
+// NodesOrDefault returns the number of nodes before it is scaled to the selected nodes.
+func (f FirstBatch) NodesOrDefault() intstr.IntOrString {
+	if f.Nodes == nil {
+		return intstr.FromInt32(1)
+	}
+	return *f.Nodes
+}
+
+// PendingTaintOrDefault returns which taint nodes have that wait for their turn.
+func (s *RebootPolicySpec) PendingTaintOrDefault() PendingTaint {
+	return cmp.Or(section(s.Concurrency).PendingTaint, PendingTaintPreferNoSchedule)
+}
+
+// PendingTaintEffect returns the effect of TaintPending on nodes that wait for their turn, or the empty
+// string if they get no taint.
+func (s *RebootPolicySpec) PendingTaintEffect() corev1.TaintEffect {
+	if s.PendingTaintOrDefault() == PendingTaintNone {
+		return ""
+	}
+	return corev1.TaintEffectPreferNoSchedule
 }
 
 // AutoscalerGraceOrDefault returns how long a node keeps the annotations for autoscalers after its
@@ -96,11 +124,12 @@ func (s *RebootPolicySpec) ObjectGates() []ObjectGate { return section(s.Gates).
 func (s *RebootPolicySpec) BlockingPods() []BlockingPod { return section(s.Gates).BlockingPods }
 
 // TaintEffectOrDefault returns the effect of TaintPending on nodes that wait for pods of
-// gates.blockingPods, or the empty string without such a gate.
+// gates.blockingPods, or the empty string without such a gate or taint. A gate without an effect has
+// that of nodes that wait for their turn.
 func (s *RebootPolicySpec) TaintEffectOrDefault() corev1.TaintEffect {
 	var strictest corev1.TaintEffect
 	for _, b := range s.BlockingPods() {
-		if effect := cmp.Or(b.TaintEffect, corev1.TaintEffectPreferNoSchedule); strictest != corev1.TaintEffectNoSchedule {
+		if effect := cmp.Or(b.TaintEffect, s.PendingTaintEffect()); strictest == "" || effect == corev1.TaintEffectNoSchedule {
 			strictest = effect
 		}
 	}

@@ -185,14 +185,15 @@ var _ = Describe("What kubectl explain shows", func() {
 	It("states the defaults that the accessors apply", func() {
 		var spec v1alpha1.RebootPolicySpec
 		limit, drain, reboot := spec.MaxUnavailableOrDefault(), spec.DrainOrDefault(), spec.RebootOrDefault()
+		first := v1alpha1.FirstBatch{}.NodesOrDefault()
 		for path, want := range map[string]any{
-			"mode": spec.ModeOrDefault(), "concurrency.maxUnavailable": limit.String(), "reboot.settle": reboot.SettleOrDefault(), "maxFailures": spec.MaxFailuresOrDefault(),
+			"mode": spec.ModeOrDefault(), "concurrency.maxUnavailable": limit.String(), "concurrency.firstBatch.nodes": first.String(), "concurrency.pendingTaint": spec.PendingTaintOrDefault(), "reboot.settle": reboot.SettleOrDefault(), "maxFailures": spec.MaxFailuresOrDefault(),
 			"drain.timeout": drain.TimeoutOrDefault(), "drain.onTimeout": drain.OnTimeoutOrDefault(), "drain.loadBalancers": drain.LoadBalancersOrDefault(), "drain.emptyDirData": drain.EmptyDirDataOrDefault(),
 			"drain.unmanagedPods": drain.UnmanagedPodsOrDefault(), "drain.closedBudgets": drain.ClosedBudgetsOrDefault(), "drain.volumeDetachTimeout": drain.VolumeDetachTimeoutOrDefault(),
 			"drain.rules.action": v1alpha1.DrainRule{}.ActionOrDefault(), "reboot.timeout": reboot.TimeoutOrDefault(),
 			"reboot.inhibitors": reboot.InhibitorsOrDefault(), "reboot.coordinators": reboot.CoordinatorsOrDefault(),
-			"reboot.sessions": reboot.SessionsOrDefault(),
-			"hooks.timeout":   spec.HooksOrDefault().TimeoutOrDefault(), "autoscaler.grace": spec.AutoscalerGraceOrDefault(),
+			"reboot.sessions": reboot.SessionsOrDefault(), "nodeConditions.status": v1alpha1.NodeConditionNeed{}.StatusOrDefault(),
+			"hooks.timeout": spec.HooksOrDefault().TimeoutOrDefault(), "autoscaler.grace": spec.AutoscalerGraceOrDefault(),
 			"windows.timeZone": v1alpha1.Window{}.TimeZoneOrDefault(), "blackouts.timeZone": v1alpha1.Blackout{}.TimeZoneOrDefault(),
 			"gates.prometheus.failurePolicy": v1alpha1.PrometheusGate{}.FailurePolicyOrDefault(),
 		} {

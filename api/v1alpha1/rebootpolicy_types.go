@@ -196,6 +196,16 @@ type RebootPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('24h') && duration(self) <= duration('87600h')",message="maxUptime must be a duration of at least 24h and at most 87600h, such as 720h"
 	MaxUptime *metav1.Duration `json:"maxUptime,omitempty"`
 
+	// nodeConditions lists conditions that other programs write on Nodes, such as node-problem-detector.
+	// A node needs a reboot once one of them has lasted, and at most one for each time that it changes.
+	// If the list is absent or empty, no node needs a reboot because of a condition.
+	// Example: [{type: KernelDeadlock, for: 10m}].
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=10
+	NodeConditions []NodeConditionNeed `json:"nodeConditions,omitempty"`
+
 	// urgent lists the reboots that may start although windows, blackouts or a pause forbid it.
 	// Limits, the guard of control-plane nodes, PodDisruptionBudgets, gates and hooks always count.
 	// If it is absent, no reboot is urgent.

@@ -214,6 +214,62 @@ var _ = Describe("spec", func() {
 		)
 	})
 
+	Describe("concurrency.pendingTaint", func() {
+		DescribeTable("accepts", accepts, Entry("none", "concurrency: {pendingTaint: None}"), Entry("the default", "concurrency: {pendingTaint: PreferNoSchedule}"))
+		DescribeTable("refuses", refuses, Entry("an effect that keeps pods off", "concurrency: {pendingTaint: NoSchedule}", `supported values: "PreferNoSchedule", "None"`))
+	})
+
+	Describe("concurrency.firstBatch", func() {
+		const nodes, soak = "nodes must be a number of nodes from 1 to 1000, or a percentage from 1% to 100%", "soak must be a duration of at least 1m and at most 168h"
+		DescribeTable("accepts", accepts,
+			Entry("a soak", "concurrency: {firstBatch: {soak: 1m}}"),
+			Entry("a number", "concurrency: {maxUnavailable: 10%, firstBatch: {nodes: 1000, soak: 168h}}"),
+			Entry("a percentage", "concurrency: {firstBatch: {nodes: 5%, soak: 30m}}"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no soak", "concurrency: {firstBatch: {nodes: 1}}", "soak: Required value"),
+			Entry("no node", "concurrency: {firstBatch: {nodes: 0, soak: 30m}}", nodes),
+			Entry("a percentage of none", "concurrency: {firstBatch: {nodes: 0%, soak: 30m}}", nodes),
+			Entry("too many nodes", "concurrency: {firstBatch: {nodes: 1001, soak: 30m}}", nodes),
+			Entry("too many percent", "concurrency: {firstBatch: {nodes: 101%, soak: 30m}}", nodes),
+			Entry("text for a number", "concurrency: {firstBatch: {nodes: one, soak: 30m}}", nodes),
+			Entry("a soak that is too short", "concurrency: {firstBatch: {soak: 59s}}", soak),
+			Entry("a soak that is too long", "concurrency: {firstBatch: {soak: 169h}}", soak),
+		)
+	})
+
+	Describe("nodeConditions", func() {
+		const rule, refused = "for must be a duration of at least 1m and at most 168h", "type must not be Ready or a condition that this operator writes"
+		eleven := "nodeConditions: ["
+		for i := range 11 {
+			eleven += fmt.Sprintf("{type: C%d, for: 1m}, ", i)
+		}
+		DescribeTable("accepts", accepts,
+			Entry("the shortest time", "nodeConditions: [{type: KernelDeadlock, for: 1m}]"),
+			Entry("both statuses, and a type with a prefix", `nodeConditions: [{type: KernelDeadlock, status: "True", for: 168h}, {type: example.com/GPUHealthy, status: "False", for: 10m}]`),
+			Entry("none", "nodeConditions: []"),
+		)
+		DescribeTable("refuses", refuses,
+			Entry("no time", "nodeConditions: [{type: KernelDeadlock}]", "for: Required value"),
+			Entry("a time that is too short", "nodeConditions: [{type: KernelDeadlock, for: 59s}]", rule),
+			Entry("a time that is too long", "nodeConditions: [{type: KernelDeadlock, for: 169h}]", rule),
+			Entry("text for a time", "nodeConditions: [{type: KernelDeadlock, for: a while}]", rule),
+			Entry("an unknown status", `nodeConditions: [{type: KernelDeadlock, status: Unknown, for: 10m}]`, `supported values: "True", "False"`),
+			Entry("a condition twice", `nodeConditions: [{type: A, for: 10m}, {type: A, status: "False", for: 10m}]`, "Duplicate value"),
+			Entry("no type", "nodeConditions: [{for: 10m}]", "type: Required value"),
+			Entry("a type that no condition has", "nodeConditions: [{type: kernel deadlock, for: 10m}]", "type must be the type of a Node condition"),
+			Entry("eleven", eleven+"]", "must have at most 10 items"),
+			Entry("Ready", "nodeConditions: [{type: Ready, status: 'False', for: 10m}]", refused),
+			Entry("RebootRequired", "nodeConditions: [{type: RebootRequired, for: 10m}]", refused),
+			Entry("RebootPermitted", "nodeConditions: [{type: RebootPermitted, for: 10m}]", refused),
+			Entry("RebootFailed", "nodeConditions: [{type: RebootFailed, for: 10m}]", refused),
+			Entry("DrainInProgress", "nodeConditions: [{type: DrainInProgress, for: 10m}]", refused),
+			Entry("Drained", "nodeConditions: [{type: Drained, for: 10m}]", refused),
+			Entry("MaintenanceInProgress", "nodeConditions: [{type: MaintenanceInProgress, for: 10m}]", refused),
+			Entry("MaintenancePlanned", "nodeConditions: [{type: MaintenancePlanned, for: 10m}]", refused),
+		)
+	})
+
 	Describe("urgent", func() {
 		const until = `until: "2026-12-02T06:00:00Z"`
 		DescribeTable("accepts", accepts,

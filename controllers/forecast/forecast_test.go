@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -69,6 +70,18 @@ func booted(ago time.Duration) func(*record.Node) {
 // sharing makes only the limit of policy limiting count.
 func sharing(p *v1alpha1.RebootPolicy) {
 	p.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "limiting"}
+}
+
+// beginsWith makes each run begin with some nodes, which soak for half an hour.
+func beginsWith(nodes string) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Concurrency.FirstBatch = &v1alpha1.FirstBatch{Nodes: new(intstr.Parse(nodes)), Soak: metav1.Duration{Duration: 30 * time.Minute}}
+	}
+}
+
+// peopleFor makes the drained node wait for people who are logged in, for some time already.
+func peopleFor(ago time.Duration) func(*record.Node) {
+	return func(n *record.Node) { n.PeopleSince = monday.Add(-ago) }
 }
 
 // runHooked sets one hook before each run and one after it.
@@ -168,6 +181,16 @@ func TestOf(t *testing.T) {
 			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 2*minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes:   []string{"a -2–5"}, stays: []string{"b Paused"},
 		},
+		"a drained node waits for people for ten minutes": {
+			policy: policy(holds("a", 7, 4*minute)),
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 4*minute), progressed(7, protocol.PhaseDraining, 3*minute, 0), peopleFor(minute)), needy("b")},
+			goes:   []string{"a -4–13", "b 13–19"},
+		},
+		"a drained node waits for people, and its drain times out first": {
+			policy: policy(holds("a", 7, 16*minute)),
+			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 16*minute), progressed(7, protocol.PhaseDraining, 15*minute, 0), peopleFor(minute)), needy("b")},
+			goes:   []string{"a -16–9", "b 9–15"},
+		},
 		"an urgent request goes before the window opens, and the other in it": {
 			policy: policy(weeknights, allowsUrgent),
 			nodes:  []*record.Node{needy("a"), needy("b", urgently)}, goes: []string{"b 0–6", "a 60–66"},
@@ -183,6 +206,14 @@ func TestOf(t *testing.T) {
 				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
 			})),
 			nodes: []*record.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
+		},
+		"a run begins with one node, which soaks before three go at once": {
+			policy: policy(atMost("3"), beginsWith("1")),
+			nodes:  []*record.Node{needy("a"), needy("b"), needy("c"), needy("d"), needy("e")}, goes: []string{"a 0–6", "b 36–42", "c 36–42", "d 36–42", "e 42–48"},
+		},
+		"a run begins with a percentage of all nodes": {
+			policy: policy(atMost("3"), beginsWith("40%")),
+			nodes:  []*record.Node{needy("a"), needy("b"), needy("c"), needy("d"), needy("e")}, goes: []string{"a 0–6", "b 0–6", "c 36–42", "d 36–42", "e 36–42"},
 		},
 		"hooks of a run are assumed to approve": {
 			policy: policy(runHooked), nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 0–6", "b 6–12"},
@@ -574,6 +605,7 @@ func TestOf_Extrapolates(t *testing.T) {
 		})),
 		"spacing":            policy(spaced),
 		"spacing of several": policy(weeknights, spaced, atMost("5")),
+		"a first node":       policy(atMost("5"), beginsWith("1")),
 		"rings":              policy(atMost("10"), stages),
 		"urgent requests":    policy(weeknights, allowsUrgent),
 		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {

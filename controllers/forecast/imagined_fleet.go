@@ -95,6 +95,9 @@ func (f *fleet) fix(o plan.Outlook) {
 	if f.Ledger != nil && f.Policy.Spec.OwnLimit() != nil {
 		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Own))
 	}
+	if first := f.Policy.Spec.FirstBatch(); first != nil {
+		first.Nodes = new(intstr.FromInt32(o.First))
+	}
 	for ring, limit := range o.OfRings {
 		f.Policy.Spec.Rings[ring].MaxUnavailable = new(intstr.FromInt32(limit))
 	}
@@ -177,10 +180,10 @@ func (f *fleet) drop(node string) {
 // write updates the status as the manager does after a plan, as far as the planner reads it.
 func (f *fleet) write(p plan.Plan) {
 	status := &f.Policy.Status
+	f.writeRun(p)
 	status.Seq, status.Limit, status.History = p.Seq, p.Limit, p.History(status.History, f.Now)
 	ledger := &f.Holder().Status
 	ledger.Seq, ledger.Grants = p.Seq, p.Entries()
-	f.writeRun(p)
 	if p.Halt.Halted {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(p.Halt.Reason), Message: p.Halt.Message,
@@ -188,13 +191,14 @@ func (f *fleet) write(p plan.Plan) {
 	}
 }
 
-// writeRun updates the hooks of the run. Once they have finished, the hooks of later runs are
-// assumed to approve.
+// writeRun updates the run. Once its hooks have finished, the hooks of later runs are assumed to
+// approve.
 func (f *fleet) writeRun(p plan.Plan) {
-	if !p.RunMoves {
-		return
+	run, over := p.Run(f.Policy.Status, f.Now)
+	if over {
+		run = nil
 	}
-	if f.Policy.Status.Run.Hooks = p.RunHooks; p.RunHooks == nil {
+	if f.Policy.Status.Run = run; p.RunMoves && p.RunHooks == nil {
 		f.answerRunHooks()
 	}
 }

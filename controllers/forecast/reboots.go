@@ -52,12 +52,26 @@ func (r *reboots) follow(t plan.Reboot) (again bool) {
 	case stuck(t, f.Now):
 		return false
 	}
-	reboot := r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now)
+	reboot := r.awaitPeople(r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now))
 	if t.Action == plan.FinishGrant {
 		reboot.EndsAt, again = f.Now, true
 	}
 	r.begin(t.Entry, reboot)
 	return again
+}
+
+// awaitPeople returns a reboot whose drained node waits for people who are logged in. They are expected
+// to stay until the reboot waits no longer: for ten minutes, or until the drain times out.
+func (r *reboots) awaitPeople(reboot Expected) Expected {
+	n, drain := r.fleet.shown[reboot.Node], r.fleet.Policy.Spec.DrainOrDefault()
+	if n.PeopleSince.IsZero() {
+		return reboot
+	}
+	until := timing.Earliest(n.PeopleSince.Add(v1alpha1.SessionsLast), reboot.DrainsAt.Add(drain.LeadTimeOrDefault()+drain.TimeoutOrDefault()))
+	if late := until.Sub(reboot.RebootsAt); late > 0 {
+		reboot.RebootsAt, reboot.SettlesAt, reboot.EndsAt = reboot.RebootsAt.Add(late), reboot.SettlesAt.Add(late), reboot.EndsAt.Add(late)
+	}
+	return reboot
 }
 
 // stuck reports whether the reboot keeps its slot until a person acts.

@@ -97,6 +97,7 @@ func (p *Plan) Attention(policy *v1alpha1.RebootPolicy, now time.Time) []Attenti
 	a := attention{policy: policy, plan: p, now: now}
 	a.ofPolicy()
 	a.ofAgents()
+	a.ofConditions()
 	a.ofReboots()
 	a.ofFailures()
 	a.ofUnavailable()

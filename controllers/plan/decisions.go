@@ -80,11 +80,22 @@ func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	case t.Reason == v1alpha1.ReasonGranted:
 		is.Message = GrantedMessage(d.f.name, t.Entry.Seq)
 	}
-	is.MachineLost = t.Reason == v1alpha1.ReasonRebootTimedOut && !t.Node.Ready
+	is.MachineLost = machineLost(t)
 	if is.Preflight = t.Node.Preflight; !t.begun() {
 		is.Preflight = d.f.pods.annotation
 	}
 	return is, true
+}
+
+// isLost reports whether the machine of a node has not come back from its reboot in time.
+func (d *Draft) isLost(n *record.Node) bool {
+	return slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.Entry.Node == n.Name && machineLost(t) })
+}
+
+// machineLost reports whether the machine of a reboot has not come back in time. A node that is Ready still runs
+// the boot before.
+func machineLost(t Reboot) bool {
+	return t.Reason == v1alpha1.ReasonRebootTimedOut && t.Node != nil && !t.Node.Ready
 }
 
 // RebootFailed returns the wanted condition RebootFailed. It is True while the machine is overdue

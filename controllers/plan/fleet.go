@@ -94,6 +94,8 @@ type fleet struct {
 	// maxUnavailable if it has one besides the shared limit, or nil.
 	limit int32
 	own   *int32
+	// first is concurrency.firstBatch in nodes, or 0 if the policy has none.
+	first int32
 	// rings are the rings of spec.rings.
 	rings ringed
 	// gates are the gates to query.
@@ -103,9 +105,11 @@ type fleet struct {
 	invalid string
 	halt    Halt
 	// reserve is the time that must be left in a window to begin a reboot.
-	reserve  time.Duration
-	pods     podCheck
-	attempts record.Attempts
+	reserve time.Duration
+	// conditions is the wanted annotation node-conditions of the governed nodes.
+	conditions string
+	pods       podCheck
+	attempts   record.Attempts
 	// run holds the state of the run's hooks.
 	run runHooks
 }
@@ -115,7 +119,8 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
-		numbers: record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: agentCount{agents: s.Agents, now: s.Now},
+		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
+		numbers:    record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: agentCount{agents: s.Agents, now: s.Now},
 		selected: make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},
 	}
@@ -140,7 +145,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	if err := f.scale(); err != nil {
 		f.invalid = "spec.concurrency.maxUnavailable: " + err.Error()
 	}
-	if err := f.rings.scale(); err != nil {
+	if err := cmp.Or(f.rings.scale(), scaleFirst(f)); err != nil {
 		f.invalid = err.Error()
 	}
 	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Governor.chained[f.name])
@@ -233,7 +238,7 @@ func (f *fleet) add(n *record.Node) {
 func (f *fleet) govern(n *record.Node, held bool) {
 	f.selected = append(f.selected, n)
 	f.agents.add(n, held)
-	if soaks := f.rings.add(n, f.Now); held || soaks || !n.AtRest(f.maxUptime(n)) {
+	if soaks := f.rings.add(n, f.Now); held || soaks || !n.AtRest(needsOf(f, n)) {
 		f.governed = append(f.governed, n)
 	}
 }
@@ -315,14 +320,6 @@ func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *record.Node) v1alpha1.LedgerEn
 }
 
 func (f *fleet) domain(n *record.Node) string { return Domain(f.Policy, n) }
-
-// maxUptime returns the wanted value of annotation max-uptime of a governed node.
-func (f *fleet) maxUptime(n *record.Node) string {
-	if most := record.MaxUptime(&f.Policy.Spec, n.Name); most > 0 {
-		return most.String()
-	}
-	return ""
-}
 
 // annotationsUntil returns when the autoscaler annotations are removed from a node whose grant is
 // over, or zero if the grant has left none.

@@ -75,7 +75,7 @@ func (c *cluster) checkRest() {
 		n, turn := h.view(), []v1alpha1.Reason{v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing}
 		turn = append(turn, v1alpha1.ReasonBlockingPod)
 		waits := n.Permitted != nil && slices.Contains(turn, v1alpha1.Reason(n.Permitted.Reason))
-		if held := n.Outstanding() || c.granted(name); n.Pending != "" && !waits && !held || (len(n.AnnotationsToRemove()) > 0 && !c.inGrace(&n) || n.RemovesExclusion() || n.Planned != nil || n.Failed != nil) && !held {
+		if held := n.Outstanding() || c.granted(name); n.Pending != "" && !waits && !held || (len(n.AnnotationsToRemove()) > 0 && !c.inGrace(&n) || n.RemovesExclusion() || n.RemovesRemediation() || n.Planned != nil || n.Failed != nil) && !held {
 			c.broken("node %s is left with taints %v and annotations %v", name, h.node.Spec.Taints, h.node.Annotations)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	agentstep "github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -37,11 +38,16 @@ type host struct {
 	// asks is the version that the engine of a host that rolls back asks for, or empty on a healthy
 	// host.
 	asks string
+	// watched is true if the agent reports like the real one because a program watches the host.
+	watched bool
+	// upSince is the time of the last boot.
+	upSince time.Time
 
 	// finds holds the pods that the agent finds on the node, as namespace/name by kind.
 	finds finds
 
-	// showsAutoscalers adds to the transcript whether autoscalers are kept from the node.
+	// showsAutoscalers adds to the transcript whether autoscalers and health controllers are kept
+	// from the node.
 	showsAutoscalers bool
 
 	cordonedBy string
@@ -147,6 +153,9 @@ func (h *host) timer(c *cluster) time.Time {
 	if p := h.record().Progress; p != nil && p.Phase == protocol.PhaseDraining {
 		return p.At.Add(h.drains)
 	}
+	if h.watched {
+		return agentstep.NodeStatusOf(h.observation(c, h.node)).Again
+	}
 	if _, ok := protocol.Start(h.record(), h.bootID(), true, c.now); ok {
 		return h.record().Grant.At.Add(h.reacts)
 	}
@@ -166,7 +175,7 @@ func (h *host) step(c *cluster) {
 	case h.record().Progress != nil && h.record().Progress.Phase == protocol.PhaseDraining:
 		h.drain(c)
 	default:
-		if h.asks != "" {
+		if h.reports() {
 			h.report(c)
 		}
 		h.answer(c)
@@ -232,7 +241,7 @@ func (h *host) goDown(c *cluster, progress protocol.Progress) {
 // comeBack starts the host on a new boot: its kubelet is Ready, and its agent, if running, needs no
 // reboot any more.
 func (h *host) comeBack(c *cluster) {
-	h.down, h.backAt = false, c.now.Add(h.startsUpIn)
+	h.down, h.backAt, h.upSince = false, c.now.Add(h.startsUpIn), c.now
 	h.boots++
 	if h.node == nil {
 		return
@@ -244,7 +253,7 @@ func (h *host) comeBack(c *cluster) {
 		if h.startsUpIn > 0 {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: startupTaint, Effect: corev1.TaintEffectNoSchedule})
 		}
-		if h.asks != "" {
+		if h.reports() {
 			c.permit(agents.Report(h.observation(c, node))(node))
 			return
 		}

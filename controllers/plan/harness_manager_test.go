@@ -112,7 +112,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 	case plan.PublishGrant:
 		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
-		grant.Annotations, grant.Excluded = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name])
+		grant.Annotations, grant.Excluded, grant.Unremediated = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name]), n.SetsRemediation()
 		if !t.Rebooting() {
 			grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 		}
@@ -122,11 +122,15 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			for _, key := range grant.Annotations {
 				annotate(node, key, record.AutoscalerValue)
 			}
-			if removeExclusion(node, n); grant.Excluded {
-				if node.Labels == nil {
-					node.Labels = map[string]string{}
-				}
+			removeLabels(node, n, grant)
+			if node.Labels == nil {
+				node.Labels = map[string]string{}
+			}
+			if grant.Excluded {
 				node.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = v1alpha1.ExcludedByOperator
+			}
+			if grant.Unremediated {
+				node.Labels[v1alpha1.LabelExcludeFromRemediation] = record.AutoscalerValue
 			}
 			annotate(node, v1alpha1.AnnotationPreflight, plan.PreflightOf(c.policies[name]))
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
@@ -143,7 +147,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n, grant)
-			removeExclusion(node, n)
+			removeLabels(node, n, grant)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			if n.Planned != nil {
 				removeCondition(node, corev1.NodeMaintenancePlanned)
@@ -174,7 +178,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationGrant, grant.String())
 			removeAnnotations(node, n, grant)
-			removeExclusion(node, n)
+			removeLabels(node, n, grant)
 			delete(node.Annotations, v1alpha1.AnnotationPreflight)
 			removeCondition(node, v1alpha1.NodeRebootPermitted)
 			node.Spec.Unschedulable = node.Spec.Unschedulable && !uncordon
@@ -195,10 +199,13 @@ func removeAnnotations(node *corev1.Node, n *record.Node, end protocol.Grant) {
 	}
 }
 
-// removeExclusion removes the load-balancer label of the node's grant.
-func removeExclusion(node *corev1.Node, n *record.Node) {
-	if n.RemovesExclusion() {
+// removeLabels removes the labels of the node's grant, except those that its end keeps.
+func removeLabels(node *corev1.Node, n *record.Node, end protocol.Grant) {
+	if n.RemovesExclusion() && !end.Excluded {
 		delete(node.Labels, v1alpha1.LabelExcludeFromLoadBalancers)
+	}
+	if n.RemovesRemediation() && !end.Unremediated {
+		delete(node.Labels, v1alpha1.LabelExcludeFromRemediation)
 	}
 }
 
@@ -212,19 +219,21 @@ func (c *cluster) writeMarkers(name string, markers []record.Markers) {
 		h := c.hosts[m.Node]
 		n := h.view()
 		c.update(h, func(node *corev1.Node) {
-			if m.RemoveAnnotations || m.RemoveExclusion {
-				grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion)
+			if m.RemoveAnnotations || m.RemoveExclusion || m.RemoveRemediation {
+				grant := n.Grant.Without(m.RemoveAnnotations, m.RemoveExclusion, m.RemoveRemediation)
 				annotate(node, v1alpha1.AnnotationGrant, grant.String())
 				removeAnnotations(node, &n, grant)
-				removeExclusion(node, &n)
+				removeLabels(node, &n, grant)
 			}
 			if m.RemoveHooks {
 				endHooks(node, math.MaxInt64)
 			}
 			node.Spec.Taints = record.WithPending(node.Spec.Taints, m.Pending)
-			delete(node.Annotations, v1alpha1.AnnotationMaxUptime)
-			if m.MaxUptime != "" {
-				annotate(node, v1alpha1.AnnotationMaxUptime, m.MaxUptime)
+			for key, value := range map[string]string{v1alpha1.AnnotationMaxUptime: m.Needs.MaxUptime, v1alpha1.AnnotationNodeConditions: m.Needs.Conditions} {
+				delete(node.Annotations, key)
+				if value != "" {
+					annotate(node, key, value)
+				}
 			}
 		})
 	}

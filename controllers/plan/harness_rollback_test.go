@@ -32,26 +32,49 @@ func rebootedInVain(version string) func(*host) {
 	}.String())
 }
 
-// observation returns what the agent of a host that rolls back knows.
+// isWatched lets another program write condition KernelDeadlock of the host, whose agent decides and
+// reports like the real one. It has been up for a day.
+func isWatched(h *host) { h.watched, h.upSince = true, evening.AddDate(0, 0, -1) }
+
+// detects makes that program write the condition.
+func detects(name string, status corev1.ConditionStatus) func(*cluster) {
+	return func(c *cluster) {
+		c.update(c.hosts[name], func(node *corev1.Node) { c.condition(node, "KernelDeadlock", status, "", "") })
+	}
+}
+
+// reports reports whether the host's agent decides and reports like the real one.
+func (h *host) reports() bool { return h.asks != "" || h.watched }
+
+// observation returns what the agent of such a host knows.
 func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation {
 	n := record.Of(node)
 	engines := []engine.Report{{
 		Engine: "update-engine", State: engine.Needed, Reason: v1alpha1.ReasonUpdateStaged, Version: h.asks, Message: "Installed.",
 	}}
+	if h.asks == "" {
+		engines[0] = engine.UpToDate("update-engine", "Nothing is installed.")
+	}
 	why, requested := node.Annotations[v1alpha1.AnnotationRebootRequested]
 	before, _ := protocol.ParseEngines(node.Annotations)
-	return agentstep.Observation{
+	o := agentstep.Observation{
 		Now: c.now, Node: h.name, BootID: h.bootID(), Record: n.Record, Entry: h.entry(c, n.Grant),
 		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
 		Conditions: node.Status.Conditions, Engines: engines, OS: &agentstep.OS{Version: "1.0"},
 		Policy: &agentstep.Settings{}, Inhibitors: agentstep.Inhibitors{Known: true}, Coordinators: agentstep.Coordinators{Known: true},
 		StartLook: agentstep.Look{At: c.now}, Confirmed: true, Before: before,
 	}
+	if h.watched {
+		o.Uptime, o.BootedAt = c.now.Sub(h.upSince)+time.Second, v1alpha1.BootedAt(node.Annotations)
+		o.NodeConditions, _ = protocol.ParseNodeConditions(node.Annotations)
+		o.Engines = agentstep.AllReports(engines, o)
+	}
+	return o
 }
 
 // starts returns the attempt that the agent begins, and whether it does.
 func (h *host) starts(c *cluster) (protocol.Progress, bool) {
-	if h.asks == "" {
+	if !h.reports() {
 		progress, ok := protocol.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
 		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations)
 	}

@@ -47,6 +47,18 @@ func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Spacing = &metav1.Duration{Duration: d} }
 }
 
+// firstBatch sets concurrency.firstBatch. It goes after atMost, which sets the whole of concurrency.
+func firstBatch(nodes string, soak time.Duration) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) {
+		concurrencyOf(p).FirstBatch = &v1alpha1.FirstBatch{Nodes: new(intstr.Parse(nodes)), Soak: metav1.Duration{Duration: soak}}
+	}
+}
+
+// noTaint sets no taint on nodes that wait for their turn. It goes after atMost.
+func noTaint(p *v1alpha1.RebootPolicy) {
+	concurrencyOf(p).PendingTaint = v1alpha1.PendingTaintNone
+}
+
 // deadline sets the time within which a node should have had its reboot.
 func deadline(after time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
@@ -158,6 +170,11 @@ func allowsUrgent(p *v1alpha1.RebootPolicy) {
 // maxUptime lets nodes be up for a month.
 func maxUptime(p *v1alpha1.RebootPolicy) {
 	p.Spec.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
+}
+
+// watches lets condition KernelDeadlock ask for a reboot once it has lasted ten minutes.
+func watches(p *v1alpha1.RebootPolicy) {
+	p.Spec.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: "KernelDeadlock", For: metav1.Duration{Duration: 10 * minute}}}
 }
 
 // urgently gives the node an urgent request.

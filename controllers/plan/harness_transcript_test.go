@@ -74,6 +74,7 @@ func (h *host) describe() string {
 	}{
 		{n.Cordoned, "cordoned by " + h.cordonedBy},
 		{!n.Ready, "not Ready"},
+		{n.RequiredReason == v1alpha1.ReasonConditionIgnored, string(n.RequiredReason)},
 		{n.Deleting, "being deleted"},
 		{n.Paused, "paused"},
 		{n.Pending != "", "reboot pending"},
@@ -81,6 +82,7 @@ func (h *host) describe() string {
 		{h.hasStartupTaint(), "takes no pods"},
 		{n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] != "", "out of load balancers"},
 		{h.showsAutoscalers && n.Annotations[v1alpha1.AnnotationDoNotDisrupt] != "", "kept from autoscalers"},
+		{h.showsAutoscalers && n.Labels[v1alpha1.LabelExcludeFromRemediation] != "", "kept from health controllers"},
 	} {
 		if detail.is {
 			parts = append(parts, detail.text)

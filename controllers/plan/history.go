@@ -169,7 +169,7 @@ func (t Reboot) NeedAge(now time.Time) (age time.Duration, ok bool) {
 // continues them.
 func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1alpha1.RunStatus, over bool) {
 	none := len(p.Ledger()) == 0
-	// During concurrency.spacing the ledger may be empty although the run goes on.
+	// During concurrency.spacing and the soak of concurrency.firstBatch the ledger may be empty although the run goes on.
 	over = none && p.RunHooks == nil && !slices.ContainsFunc(p.Blocked, func(b v1alpha1.BlockedNodes) bool { return b.Reason == v1alpha1.ReasonSpacing })
 	switch {
 	case before.Run != nil:

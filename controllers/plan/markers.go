@@ -15,7 +15,7 @@ import (
 func UngovernedMarkers(g Governor, nodes []*record.Node) []record.Markers {
 	var due []record.Markers
 	for _, n := range nodes {
-		if m, differs := n.Markers("", "", false); differs && g.leaves(n) {
+		if m, differs := n.Markers("", record.Needs{}, false); differs && g.leaves(n) {
 			due = append(due, m)
 		}
 	}
@@ -26,7 +26,7 @@ func UngovernedMarkers(g Governor, nodes []*record.Node) []record.Markers {
 // markersOf returns the wanted markers of nodes that show others, in the order in which the nodes
 // take turns. A node in the middle of a reboot keeps its markers, because the write that ends the
 // reboot removes them. Only its NoSchedule taint is softened, so that the pods of hooks can run
-// there.
+// there, and health controllers may act once its machine is lost.
 func markersOf(d *Draft) []record.Markers {
 	var due []*record.Node
 	byNode := map[string]record.Markers{}
@@ -35,23 +35,27 @@ func markersOf(d *Draft) []record.Markers {
 			due, byNode[n.Name] = append(due, n), m
 		}
 	}
-	effects := repelling(d)
+	effects, turn := repelling(d), d.f.Policy.Spec.PendingTaintEffect()
 	for _, n := range d.f.governed {
 		o := d.waiting[n.Name]
 		if o == nil && (d.f.held(n) || d.slots.hold(n.Name)) {
-			add(n, record.Markers{Node: n.Name, Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: n.MaxUptime}, n.Pending == corev1.TaintEffectNoSchedule)
+			m := record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && d.isLost(n)}
+			if n.Pending == corev1.TaintEffectNoSchedule {
+				m.Pending = turn
+			}
+			add(n, m, m.Pending != n.Pending || m.RemoveRemediation)
 			continue
 		}
 		pending := effects[n.Name]
 		if o != nil && waitsForTurn(d, n, o) {
-			pending = corev1.TaintEffectPreferNoSchedule
+			pending = turn
 		}
-		m, differs := n.Markers(pending, d.f.maxUptime(n), d.f.Now.Before(d.f.annotationsUntil(n)))
+		m, differs := n.Markers(pending, needsOf(d.f, n), d.f.Now.Before(d.f.annotationsUntil(n)))
 		add(n, m, differs)
 	}
 	for name, rivals := range d.f.conflicts {
 		if n := d.f.byName[name]; rivals[0] == d.f.name && !d.f.held(n) {
-			m, differs := n.Markers("", "", false)
+			m, differs := n.Markers("", record.Needs{}, false)
 			add(n, m, differs)
 		}
 	}
@@ -75,7 +79,8 @@ func waitsForTurn(d *Draft, n *record.Node, o *Blocked) bool {
 
 // repelling returns the effects of the pending taint on nodes that wait for pods of
 // gates.blockingPods. The first nodes in order, as many as may be unavailable at once, get the
-// configured effect. The others get PreferNoSchedule, so that pods that fit nowhere else find room.
+// configured effect. The others get that of nodes that wait for their turn, so that pods that fit
+// nowhere else find room.
 func repelling(d *Draft) map[string]corev1.TaintEffect {
 	effect := d.f.Policy.Spec.TaintEffectOrDefault()
 	if effect == "" || d.f.dryRun() {
@@ -90,7 +95,7 @@ func repelling(d *Draft) map[string]corev1.TaintEffect {
 	d.f.order(blocked)
 	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
 	for _, n := range blocked {
-		effects[n.Name] = corev1.TaintEffectPreferNoSchedule
+		effects[n.Name] = d.f.Policy.Spec.PendingTaintEffect()
 		shares := d.slots.of(d.f.rings.Of(n))
 		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
 			continue

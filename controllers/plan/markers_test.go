@@ -47,7 +47,13 @@ func TestReboots_Markers(t *testing.T) {
 		"a granted node keeps its taint": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", pending, grant(1, active)), needy("b", pending)), nil,
 		},
-		"a node that is granted now keeps its taint": {one(policy("workers"), needy("a", pending)), nil},
+		"a node that is granted now keeps its taint":    {one(policy("workers"), needy("a", pending)), nil},
+		"a policy that wants no taint":                  {one(policy("workers", noTaint), needy("a"), needy("b"), needy("c", pending)), []record.Markers{off("c")}},
+		"a policy that wants none, and pods in the way": {one(policy("workers", waitsForPods, noTaint), needy("a", softly)), nil},
+		"a policy that wants none, and NoSchedule": {
+			one(policy("workers", keepsPodsOff, noTaint), needy("a", strictly), needy("b", strictly)),
+			[]record.Markers{noPods("a")},
+		},
 		"another domain": {
 			one(policy("workers", atMost("2"), domains("zone")), needy("a", label("zone", "a")), needy("b", label("zone", "b"))), []record.Markers{on("b")},
 		},
@@ -100,14 +106,18 @@ func TestReboots_Markers(t *testing.T) {
 			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []record.Markers{on("a")},
 		},
 		"a node that is granted now admits the pods of hooks": {one(strict, needy("a", replies(strict), podsOff)), []record.Markers{on("a")}},
-		"how long a node may be up":                           {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"how long a node may be up":                           {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
 		"how long a node that waits for its turn may be up": {
-			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []record.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, MaxUptime: monthOfB}},
+			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []record.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, Needs: record.Needs{MaxUptime: monthOfB}}},
 		},
 		"nodes that have the annotation already":  {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
-		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
 		"no maximum any more":                     {one(policy("workers"), newHost("a", upFor(monthOfA))), []record.Markers{off("a")}},
-		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []record.Markers{{Node: "a", MaxUptime: monthOfA}}},
+		"which conditions ask for a reboot":       {one(policy("workers", watches), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{Conditions: watched}}}},
+		"which conditions do not ask any more":    {one(policy("workers"), newHost("a", annotated(v1alpha1.AnnotationNodeConditions, watched))), []record.Markers{off("a")}},
+		"conditions that nodes carry already":     {one(policy("workers", watches), newHost("a", annotated(v1alpha1.AnnotationNodeConditions, watched))), nil},
+		"conditions of a granted node stay":       {one(policy("workers", watches, holding(1, entry("a", 1))), needy("a", grant(1, active))), nil},
+		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
 		"a granted node keeps its maximum":        {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
 		"two policies in conflict set no maximum": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []record.Markers{off("a")}},
 		"annotations of a grant that ended before the grace": {
@@ -144,6 +154,19 @@ func TestReboots_Markers(t *testing.T) {
 		},
 		"the label for load balancers of a grant that is over": {
 			one(policy("workers"), newHost("a", grant(1, over, excluded))), []record.Markers{{Node: "a", RemoveExclusion: true}},
+		},
+		"the remediation label of a grant that is over": {
+			one(policy("workers"), newHost("a", grant(1, over, unremediated))), []record.Markers{{Node: "a", RemoveRemediation: true}},
+		},
+		"the remediation label of a reboot in progress": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, unremediated), progress(1, protocol.PhaseRebooting), notReady)), nil,
+		},
+		"the remediation label of a machine that is not back in time": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, unremediated), progress(1, protocol.PhaseRebooting), notReady)).at(time.Hour),
+			[]record.Markers{{Node: "a", RemoveRemediation: true}},
+		},
+		"the remediation label of a machine that is late and Ready": {
+			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, unremediated), progress(1, protocol.PhaseRebooting))).at(time.Hour), nil,
 		},
 		"the label for load balancers of a grant that is not": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, excluded))), nil,
@@ -285,8 +308,32 @@ func TestNode_Exclusion(t *testing.T) {
 	}
 }
 
+// TestNode_Remediation checks that somebody else's label stays. The manager's is removed with the
+// grant, unless somebody has changed it since.
+func TestNode_Remediation(t *testing.T) {
+	const key = v1alpha1.LabelExcludeFromRemediation
+	for name, tc := range map[string]struct {
+		node          *host
+		sets, removes bool
+	}{
+		"a node of nobody's":                     {newHost("a"), true, false},
+		"an administrator's":                     {newHost("a", label(key, "true")), false, false},
+		"under a grant":                          {newHost("a", grant(1, active, unremediated), label(key, "true")), true, true},
+		"under a grant that has not set it":      {newHost("a", grant(1, active), label(key, "true")), false, false},
+		"under a grant, and somebody changed it": {newHost("a", grant(1, active, unremediated), label(key, "")), false, false},
+		"under a grant, and somebody removed it": {newHost("a", grant(1, active, unremediated)), true, false},
+	} {
+		if n := tc.node.view(); n.SetsRemediation() != tc.sets || n.RemovesRemediation() != tc.removes {
+			t.Errorf("%s: sets %t, removes %t", name, n.SetsRemediation(), n.RemovesRemediation())
+		}
+	}
+}
+
 // monthOfA and monthOfB are the uptimes of two nodes under maxUptime: 720 hours minus a share of
 // the last 72 hours, which the first 32 bits of the SHA-256 of their names select.
 const monthOfA, monthOfB = "663h1m16s", "702h31m23s"
+
+// watched is the annotation of nodes under watches.
+const watched = `[{"type":"KernelDeadlock","for":"10m0s"}]`
 
 func upFor(most string) func(*host) { return annotated(v1alpha1.AnnotationMaxUptime, most) }

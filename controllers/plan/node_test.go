@@ -27,6 +27,18 @@ func TestNodeOf(t *testing.T) {
 		node *corev1.Node
 		want record.Node
 	}{
+		"people are logged in on a drained host": {
+			&corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeDrained, Status: corev1.ConditionTrue, Reason: "PeopleLoggedIn", LastTransitionTime: metav1.NewTime(evening)},
+			}}},
+			record.Node{PeopleSince: evening},
+		},
+		"a drained host without people": {
+			&corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				{Type: corev1.NodeDrained, Status: corev1.ConditionTrue, Reason: "Drained", LastTransitionTime: metav1.NewTime(evening)},
+			}}},
+			record.Node{},
+		},
 		"an empty Node: not Ready, needs no reboot": {&corev1.Node{}, record.Node{}},
 		"a node in service": {newHost("a").node, record.Node{
 			Name: "a", BootID: "a-boot-1", Ready: true, ReadySince: yesterday,

@@ -34,6 +34,8 @@ type Plan struct {
 	// SharedLimit is the limit of the ledger's policy. It counts the nodes of all policies that
 	// share it.
 	SharedLimit int32
+	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
+	Batch *Batch
 	// SharedWith are the policies that share the limit, including this one, sorted. It is nil if
 	// there is only this one.
 	SharedWith []string
@@ -95,6 +97,9 @@ type Plan struct {
 	Unexpected []v1alpha1.PastReboot
 	// Silent are the nodes in service that do not report whether they need a reboot, by name.
 	Silent []string
+	// Ignored are the nodes with a condition of spec.nodeConditions that lasts and does not count, by
+	// name.
+	Ignored []string
 	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
 	Stall *Stall
 	// WaitsForGates is true if a node waits only for gates or its turn, so that gates must be
@@ -188,10 +193,11 @@ func (d *Draft) Complete() Plan {
 		p.RunWaits = d.f.run.waits.Message
 	}
 	p.Holders, p.Unavailable, p.Stall = d.slots.holders(), d.slots.unavailable(d.f), stallOf(d)
-	p.Failures, p.Silent, p.Contested = failuresOf(d), silentNodes(d.f), contested(d.f)
+	p.Failures, p.Silent, p.Ignored, p.Contested = failuresOf(d), silentNodes(d.f), ignoredConditions(d.f), contested(d.f)
 	p.Decisions, p.Markers, p.Unexpected = d.decisions(), markersOf(d), unexpected(d.f)
 	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
 	d.count()
+	p.Batch = d.slots.first.batch(p)
 	if waitsForGates(p, d.waiting) {
 		p.WaitsForGates, p.Gates = len(d.f.gates) > 0, gateStatus(d.f)
 	}

@@ -148,10 +148,12 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		{"reboots anyway", rebootsAnyway},
 		{"allows urgent requests", allowsUrgent},
 		{"has a maximum uptime", maxUptime},
+		{"names conditions", watches},
 		{"no grace", grace(0)},
 		{"a short grace", grace(3 * minute)},
 		{"spacing", spacing(10 * minute)},
 		{"deadline", deadline(130 * minute)},
+		{"first batch", firstBatch("1", 10*minute)},
 		{"resume", resume("fixed")},
 		{"deleted", deleted},
 	} {
@@ -252,6 +254,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{6, "announces a maintenance", announcing(v1alpha1.EventRebootGranted)},
 		{8, "has a maintenance of another program", announcing("Theirs")},
 		{4, "has a maximum uptime", upFor("700h0m0s")},
+		{4, "has conditions that ask", annotated(v1alpha1.AnnotationNodeConditions, watched)},
 		{6, "urgent", urgently},
 		{15, "being scaled down", tainted("ToBeDeletedByClusterAutoscaler", corev1.TaintEffectNoSchedule)},
 		{5, "reports", notReportedBack(0)},
@@ -289,7 +292,7 @@ func drawRecord(t *rapid.T, h *host) {
 			State:       rapid.SampledFrom([]protocol.GrantState{protocol.GrantActive, protocol.GrantCancelled, protocol.GrantFinished}).Draw(t, "state"),
 			Reason:      rapid.SampledFrom([]v1alpha1.Reason{"", v1alpha1.ReasonAgentSilent, v1alpha1.ReasonHookFailed}).Draw(t, "reason"),
 			Annotations: []string{v1alpha1.AnnotationDoNotDisrupt}[:rapid.IntRange(0, 1).Draw(t, "annotations")],
-			Excluded:    oneIn(t, 4, "excluded"),
+			Excluded:    oneIn(t, 4, "excluded"), Unremediated: oneIn(t, 4, "unremediated"),
 		}.String())
 		if oneIn(t, 2, "annotated") {
 			annotate(h.node, v1alpha1.AnnotationDoNotDisrupt, record.AutoscalerValue)

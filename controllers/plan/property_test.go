@@ -245,8 +245,9 @@ func TestReboots_RemovesTheMarksOfAReboot(t *testing.T) {
 				longest := snapshot.Policy.Spec.AutoscalerGraceOrDefault() + time.Hour // an attempt takes less than that hour
 				inGrace = !p.Next.IsZero() && !p.Next.After(n.Grant.At.Add(longest))
 			}
-			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || showsHooks(n) || annotated && !inGrace || n.Grant != nil && n.Grant.Excluded ||
-				protocol.ParseMaxUptime(n.Annotations) != record.MaxUptime(&snapshot.Policy.Spec, name)
+			carries := n.Permitted != nil || n.Failed != nil || n.Planned != nil || n.Preflight != "" || n.Pending != "" || showsHooks(n) || annotated && !inGrace || n.Grant != nil && (n.Grant.Excluded || n.Grant.Unremediated) ||
+				protocol.ParseMaxUptime(n.Annotations) != record.MaxUptime(&snapshot.Policy.Spec, name) ||
+				n.Annotations[v1alpha1.AnnotationNodeConditions] != protocol.FormatNodeConditions(&snapshot.Policy.Spec)
 			if decided(p, name).RebootFailed().Status != "" {
 				t.Fatalf("node %s shows a failed reboot for ever\n%v", name, s)
 			}

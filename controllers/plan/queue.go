@@ -120,7 +120,8 @@ type Outlook struct {
 	// Soaking holds, by ring, the node at rest that blocks later rings longest after its reboot.
 	Soaking map[int]*record.Node
 	// Limit and Own are maxUnavailable in nodes, of the policy whose limit counts and of this one.
-	// OfRings holds those of the rings that set one.
+	// OfRings holds those of the rings that set one. First is concurrency.firstBatch in nodes.
+	First      int32
 	Limit, Own int32
 	OfRings    map[int]int32
 	Rings      Rings
@@ -135,7 +136,7 @@ type Outlook struct {
 func Ahead(s Snapshot) Outlook {
 	f := newFleet(s, nil)
 	o := Outlook{
-		Soaking: f.soaking(), Limit: f.limit, Own: f.limit, OfRings: f.rings.limits, Rings: f.rings.Rings, Conflicts: f.conflicts, Invalid: f.invalid != "",
+		Soaking: f.soaking(), First: f.first, Limit: f.limit, Own: f.limit, OfRings: f.rings.limits, Rings: f.rings.Rings, Conflicts: f.conflicts, Invalid: f.invalid != "",
 	}
 	if f.own != nil {
 		o.Own = *f.own

@@ -134,6 +134,11 @@ func (r *ringed) soaks(n *record.Node, soak time.Duration) (until time.Time, dow
 	if back.IsZero() || soak == 0 {
 		return time.Time{}, false
 	}
+	return soaks(n, back, soak)
+}
+
+// soaks returns until when a node soaks after it came back, and whether it is down.
+func soaks(n *record.Node, back time.Time, soak time.Duration) (until time.Time, down bool) {
 	if n.ReadySince.After(back) && n.ReadySince.Before(back.Add(2*soak)) {
 		return n.ReadySince.Add(soak), !n.Ready
 	}

@@ -90,6 +90,21 @@ func limits() map[string]sequence {
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},
 			hosts:    append(hosts(needy, "worker-1 worker-3 worker-4"), needy("worker-2", drains(6*minute), needsSince(2*time.Hour))),
 		},
+		"first-batch": {
+			about: "A run begins with one of three nodes that may be unavailable: it is back and soaks for half an hour, then three go at once. The next run, " +
+				"for worker-1, begins with one node again.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), firstBatch("1", 30*minute))},
+			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
+			script: []act{{2 * time.Hour, "worker-1 and worker-2 need a reboot again", func(c *cluster) {
+				asks("worker-1")(c)
+				asks("worker-2")(c)
+			}}},
+		},
+		"first-batch-fails": {
+			about:    "The drain of the first node of a run fails: the run does not grow, and the nodes go one at a time.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), firstBatch("1", 30*minute))},
+			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.failDrains = 1 })),
+		},
 		"deadline": {
 			about:    "A deadline of a day: worker-3 is past it and goes first, though its zone comes last.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), domains(corev1.LabelTopologyZone))},
@@ -442,7 +457,7 @@ func troubles() map[string]sequence {
 			about: "worker-1 never comes back: it fails after 30 minutes, its slot stays taken, the policy goes on with the other. " +
 				"Two hours later somebody repairs the machine (behaviours 26, 47).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
-			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), isLost)),
+			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), isLost, showsAutoscalers)),
 			script:   []act{{2 * time.Hour, "somebody repairs the machine of worker-1", func(c *cluster) { c.hosts["worker-1"].backAt = c.now }}},
 		},
 		"drain-failed-and-backs-off": {
@@ -475,6 +490,24 @@ func troubles() map[string]sequence {
 				{2 * time.Hour, "an administrator asks for a reboot of worker-1", changes("worker-1", sets(v1alpha1.AnnotationRebootRequested, "repaired"))},
 			},
 			lasts: 4 * time.Hour,
+		},
+		"node-condition": {
+			about: "Another program detects a deadlock on worker-1: after ten minutes the node is rebooted, and not again though the condition stays. It ends and comes " +
+				"back: another reboot. When it comes back once more, a third one would be in vain. On worker-2 it never lasts.",
+			policies: []*v1alpha1.RebootPolicy{policy("workers", watches)},
+			hosts:    hosts(newHost, "worker-1 worker-2", isWatched),
+			script: []act{
+				{minute, "a deadlock on worker-1 and worker-2", func(c *cluster) {
+					detects("worker-1", corev1.ConditionTrue)(c)
+					detects("worker-2", corev1.ConditionTrue)(c)
+				}},
+				{10 * minute, "the deadlock on worker-2 ends", detects("worker-2", corev1.ConditionFalse)},
+				{60 * minute, "the deadlock on worker-1 ends", detects("worker-1", corev1.ConditionFalse)},
+				{61 * minute, "the deadlock on worker-1 comes back", detects("worker-1", corev1.ConditionTrue)},
+				{90 * minute, "the deadlock on worker-1 ends", detects("worker-1", corev1.ConditionFalse)},
+				{91 * minute, "the deadlock on worker-1 comes back", detects("worker-1", corev1.ConditionTrue)},
+			},
+			lasts: 2 * time.Hour,
 		},
 		"update-rolls-back-before-drain": {
 			about: "worker-1 has a grant for version 2.1, and then its engine asks for 2.0 again, for which it was rebooted twice in vain: " +

@@ -79,6 +79,12 @@ func (s situation) in(w window.State) situation {
 	return s
 }
 
+// at sets the time, counted from the evening.
+func (s situation) at(d time.Duration) situation {
+	s.now = evening.Add(d)
+	return s
+}
+
 // options returns a list of changes to a host or a policy.
 func options[T any](list ...func(*T)) []func(*T) { return list }
 
@@ -214,6 +220,9 @@ func showsAutoscalers(h *host) { h.showsAutoscalers = true }
 
 // excluded makes the grant own the label for load balancers.
 func excluded(g *protocol.Grant) { g.Excluded = true }
+
+// unremediated is a grant that keeps health controllers off its node.
+func unremediated(g *protocol.Grant) { g.Unremediated = true }
 
 // announcing sets condition MaintenancePlanned. The reason tells whether it is the manager's.
 func announcing(reason string) func(*host) {

@@ -59,8 +59,10 @@ const forItsTurn = "waiting for its turn: "
 // all returns the shares of the policy, its shared limit and its rings.
 func (s *slots) all() []*share {
 	shares := []*share{&s.share}
-	if s.own != nil {
-		shares = append(shares, s.own)
+	for _, other := range []*share{s.own, s.batch} {
+		if other != nil {
+			shares = append(shares, other)
+		}
 	}
 	return slices.AppendSeq(shares, maps.Values(s.rings))
 }
@@ -81,6 +83,10 @@ type slots struct {
 	// own is the share of the policy's own maxUnavailable, or nil if it has none besides the shared
 	// limit.
 	own *share
+	// first is how far the run has come with concurrency.firstBatch, and batch is the share of its
+	// first nodes, or nil if they do not limit the run.
+	first firstBatch
+	batch *share
 	// rings are the shares of the rings that set maxUnavailable, by the ring's number.
 	rings map[int]*share
 	// domains are the topology domains in which nodes are being rebooted.
@@ -94,6 +100,8 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	if f.own != nil {
 		s.own = shareOf(*f.own, *f.Policy.Spec.OwnLimit(), " of policy "+f.name)
 	}
+	s.first = firstBatchOf(f, reboots)
+	s.batch = s.first.share()
 	for ring, limit := range f.rings.limits {
 		is := f.rings.order[ring]
 		s.rings[ring] = shareOf(limit, *is.MaxUnavailable, " of ring "+is.Name)
@@ -153,6 +161,9 @@ func (s *slots) of(ring int) []*share {
 	if own := s.rings[ring]; own != nil {
 		all = append(all, own)
 	}
+	if s.batch != nil {
+		all = append(all, s.batch)
+	}
 	return all
 }
 
@@ -208,10 +219,14 @@ func budgetExhausted(v view, n *record.Node) *Blocked {
 	return nil
 }
 
-// spaced makes the next reboot wait for concurrency.spacing after a rebooted node is back in
+// spaced makes the next reboot wait while the first nodes of the run soak, and for
+// concurrency.spacing after a rebooted node is back in
 // service. Gate answers are never older than the shortest spacing, so they reflect the time after
 // that reboot.
 func spaced(v view, _ *record.Node) *Blocked {
+	if o := v.slots.first.waits(v); o != nil {
+		return o
+	}
 	spacing := v.Policy.Spec.Spacing()
 	until := v.slots.lastBack.Add(spacing)
 	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {

@@ -76,7 +76,7 @@ func Transform(also ...corev1.NodeConditionType) func(any) (any, error) {
 // decisive are the conditions on which decisions depend.
 var decisive = []corev1.NodeConditionType{
 	corev1.NodeReady, v1alpha1.NodeRebootRequired, v1alpha1.NodeRebootPermitted, v1alpha1.NodeRebootFailed, corev1.NodeMaintenanceInProgress,
-	corev1.NodeMaintenancePlanned,
+	corev1.NodeMaintenancePlanned, corev1.NodeDrained,
 }
 
 // Trim keeps the fields on which decisions depend, about a seventh of a Node. A cache of 15,000

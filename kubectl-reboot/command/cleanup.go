@@ -178,8 +178,8 @@ func isAgents(n *corev1.Node, kind corev1.NodeConditionType) bool {
 	return slices.Equal(writers, []string{v1alpha1.FieldOwnerAgent})
 }
 
-// withoutMarkers removes the annotations and the label with which a grant keeps autoscalers and
-// load balancers away, and returns their keys.
+// withoutMarkers removes the annotations and labels with which a grant keeps autoscalers, health
+// controllers and load balancers away, and returns their keys.
 func withoutMarkers(n *corev1.Node) (annotations, labels []string) {
 	of := record.Of(n)
 	annotations = of.AnnotationsToRemove()
@@ -189,6 +189,10 @@ func withoutMarkers(n *corev1.Node) (annotations, labels []string) {
 	if of.RemovesExclusion() {
 		labels = []string{v1alpha1.LabelExcludeFromLoadBalancers}
 		delete(n.Labels, v1alpha1.LabelExcludeFromLoadBalancers)
+	}
+	if of.RemovesRemediation() {
+		labels = append(labels, v1alpha1.LabelExcludeFromRemediation)
+		delete(n.Labels, v1alpha1.LabelExcludeFromRemediation)
 	}
 	return annotations, labels
 }

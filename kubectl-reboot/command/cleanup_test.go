@@ -20,8 +20,9 @@ var _ = Describe("cleanup", Serial, func() {
 		DeferCleanup(func() { stopManager = startManager() })
 		n := fleettest.Node(name, "nobodys", fleettest.Annotated(v1alpha1.AnnotationReport, "{}"), fleettest.Annotated("example.com/mine", "stays"),
 			fleettest.Annotated(v1alpha1.AnnotationScaleDownDisabled, "true"), fleettest.Annotated(v1alpha1.AnnotationDoNotDisrupt, "true"),
-			fleettest.Annotated(v1alpha1.AnnotationGrant, `{"policy":"gone","seq":7,"bootID":"b","state":"Finished","at":"2026-06-01T00:00:00Z","annotations":["`+v1alpha1.AnnotationScaleDownDisabled+`"],"excluded":true}`))
+			fleettest.Annotated(v1alpha1.AnnotationGrant, `{"policy":"gone","seq":7,"bootID":"b","state":"Finished","at":"2026-06-01T00:00:00Z","annotations":["`+v1alpha1.AnnotationScaleDownDisabled+`"],"excluded":true,"unremediated":true}`))
 		n.Labels[v1alpha1.LabelOSID], n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] = "flatcar", v1alpha1.ExcludedByOperator
+		n.Labels[v1alpha1.LabelExcludeFromRemediation] = "true"
 		n.Spec.Unschedulable = true
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintPending, Effect: corev1.TaintEffectPreferNoSchedule}, {Key: "example.com/mine", Effect: corev1.TaintEffectNoSchedule}}
 		Expect(api.Create(context.Background(), &n)).To(Succeed())
@@ -42,7 +43,7 @@ var _ = Describe("cleanup", Serial, func() {
 	}
 
 	It("removes everything that the operator left on Nodes, keeps the rest, and names a cordon", func() {
-		removed := "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id; taint reboot-operator.io/reboot-pending; conditions Drained, MaintenancePlanned, RebootRequired; it stays cordoned: kubectl uncordon left-behind --kubeconfig=" + admin
+		removed := "node/left-behind cleaned of annotations cluster-autoscaler.kubernetes.io/scale-down-disabled, grant, report; labels node.kubernetes.io/exclude-from-external-load-balancers, os-id, remediation.medik8s.io/exclude-from-remediation; taint reboot-operator.io/reboot-pending; conditions Drained, MaintenancePlanned, RebootRequired; it stays cordoned: kubectl uncordon left-behind --kubeconfig=" + admin
 		for _, how := range []string{"client", "server"} {
 			Expect(ok("cleanup", "--dry-run="+how)).To(Equal(removed + " (" + how + " dry run)\n"))
 			Expect(node(name).Annotations).To(HaveKey(v1alpha1.AnnotationReport))
@@ -52,7 +53,7 @@ var _ = Describe("cleanup", Serial, func() {
 		n := node(name)
 		Expect(n.Annotations).To(And(HaveKey("example.com/mine"), HaveKey(v1alpha1.AnnotationDoNotDisrupt),
 			Not(HaveKey(v1alpha1.AnnotationReport)), Not(HaveKey(v1alpha1.AnnotationScaleDownDisabled))))
-		Expect(n.Labels).To(And(HaveKey(fleettest.PoolLabel), Not(HaveKey(v1alpha1.LabelOSID)), Not(HaveKey(v1alpha1.LabelExcludeFromLoadBalancers))))
+		Expect(n.Labels).To(And(HaveKey(fleettest.PoolLabel), Not(HaveKey(v1alpha1.LabelOSID)), Not(HaveKey(v1alpha1.LabelExcludeFromLoadBalancers)), Not(HaveKey(v1alpha1.LabelExcludeFromRemediation))))
 		Expect(n.Spec.Taints).To(ContainElement(HaveField("Key", "example.com/mine")))
 		Expect(n.Spec.Taints).NotTo(ContainElement(HaveField("Key", v1alpha1.TaintPending)))
 		Expect(n.Spec.Unschedulable).To(BeTrue())

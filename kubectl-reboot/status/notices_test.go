@@ -113,6 +113,10 @@ func TestAttention(t *testing.T) {
 			one(Policy("workers"), Node("n1", "workers", unreported)),
 			[]string{"AgentsNeeded [n1] whether n1 needs a reboot is not known | kubectl reboot explain n1"},
 		},
+		"a condition that a reboot did not end": {
+			one(Policy("workers"), Node("n1", "workers", Condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "ConditionIgnored", time.Hour))),
+			[]string{"Blocked [n1] n1: a condition of nodeConditions of policy workers lasts and does not count | kubectl reboot explain n1"},
+		},
 		"a node that joined just now": {
 			one(Policy("workers"), Node("n1", "workers", unreported, Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 10*time.Second))), nil,
 		},

@@ -58,13 +58,13 @@ func (n *Node) NeedSince() metav1.Time {
 func (n *Node) Unavailable() bool { return !n.Ready || n.Cordoned || n.Deleting }
 
 // AtRest reports whether a node without a grant needs no action or write, now or later: it is in
-// service, needs no reboot, and shows no trace of one except its maximum uptime. Most nodes are at
-// rest most of the time.
-func (n *Node) AtRest(maxUptime string) bool {
+// service, needs no reboot, and shows no trace of one except what its policy says about needs. Most
+// nodes are at rest most of the time.
+func (n *Node) AtRest(needs Needs) bool {
 	if n.NeedsReboot() || n.Unavailable() || n.ShowsAnswer() {
 		return false
 	}
-	_, differs := n.Markers("", maxUptime, false)
+	_, differs := n.Markers("", needs, false)
 	return !differs
 }
 

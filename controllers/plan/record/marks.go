@@ -11,8 +11,8 @@ import (
 // Markers are the marks on a Node for schedulers, autoscalers and its agent.
 type Markers struct {
 	Node string
-	// MaxUptime is the wanted annotation max-uptime, or empty for none.
-	MaxUptime string
+	// Needs are the wanted annotations that tell the agent what else needs a reboot.
+	Needs Needs
 	// Pending is the wanted effect of the pending taint, or empty for none.
 	Pending corev1.TaintEffect
 	// RemoveAnnotations is true if the node's grant is over, autoscaler.grace has passed since, and
@@ -21,20 +21,35 @@ type Markers struct {
 	// RemoveExclusion is true if the grant is over and its label that keeps load balancers off the
 	// node is still set.
 	RemoveExclusion bool
+	// RemoveRemediation is true if the grant is over, or its machine has not come back in time, and its
+	// label that keeps health controllers off the node is still set.
+	RemoveRemediation bool
 	// RemoveHooks is true if the node is labelled for hooks of a grant that no longer exists. A
 	// grant that could not be written on the Node leaves such labels behind.
 	RemoveHooks bool
 }
 
+// Needs are the annotations of a node that tell its agent what needs a reboot besides the engines. Each
+// is empty if it is absent.
+type Needs struct {
+	// MaxUptime is annotation max-uptime, and Conditions is annotation node-conditions.
+	MaxUptime, Conditions string
+}
+
+// Needs returns the annotations that the node shows.
+func (n *Node) Needs() Needs {
+	return Needs{MaxUptime: n.Annotations[v1alpha1.AnnotationMaxUptime], Conditions: n.Annotations[v1alpha1.AnnotationNodeConditions]}
+}
+
 // Markers returns the wanted markers of a node whose grant is over or missing, and whether the node
 // shows others. With keepsAnnotations the autoscaler annotations of the grant stay for now.
-func (n *Node) Markers(pending corev1.TaintEffect, maxUptime string, keepsAnnotations bool) (m Markers, differs bool) {
-	m = Markers{Node: n.Name, Pending: pending, MaxUptime: maxUptime}
+func (n *Node) Markers(pending corev1.TaintEffect, needs Needs, keepsAnnotations bool) (m Markers, differs bool) {
+	m = Markers{Node: n.Name, Pending: pending, Needs: needs}
 	if g := n.Grant; g != nil {
-		m.RemoveAnnotations, m.RemoveExclusion = len(g.Annotations) > 0 && !keepsAnnotations, g.Excluded
+		m.RemoveAnnotations, m.RemoveExclusion, m.RemoveRemediation = len(g.Annotations) > 0 && !keepsAnnotations, g.Excluded, g.Unremediated
 	}
 	m.RemoveHooks = n.showsHooks()
-	return m, m.RemoveHooks || m.RemoveAnnotations || m.RemoveExclusion || n.Pending != pending || n.MaxUptime != maxUptime
+	return m, m.RemoveHooks || m.RemoveAnnotations || m.RemoveExclusion || m.RemoveRemediation || n.Pending != pending || n.Needs() != needs
 }
 
 // showsHooks reports whether the node shows a phase of hooks.
@@ -152,4 +167,18 @@ func (n *Node) SetsExclusion(policy *v1alpha1.RebootPolicy) bool {
 // set it and nobody has changed it since.
 func (n *Node) RemovesExclusion() bool {
 	return n.Grant != nil && n.Grant.Excluded && n.Labels[v1alpha1.LabelExcludeFromLoadBalancers] == v1alpha1.ExcludedByOperator
+}
+
+// SetsRemediation reports whether a new grant sets the label that keeps health controllers off the
+// node: if no other program has set it. A label that an earlier grant left behind passes to the new
+// grant.
+func (n *Node) SetsRemediation() bool {
+	_, ok := n.Labels[v1alpha1.LabelExcludeFromRemediation]
+	return !ok || n.RemovesRemediation()
+}
+
+// RemovesRemediation reports whether to remove that label: the grant has set it and nobody has changed
+// it since.
+func (n *Node) RemovesRemediation() bool {
+	return n.Grant != nil && n.Grant.Unremediated && n.Labels[v1alpha1.LabelExcludeFromRemediation] == AutoscalerValue
 }

@@ -72,6 +72,10 @@ type Node struct {
 	Maintenance      bool
 	MaintenanceSince time.Time
 
+	// PeopleSince is the time since which the drained node waits for people who are logged in on its
+	// host, or zero if it does not.
+	PeopleSince time.Time
+
 	// Planned is the manager's condition MaintenancePlanned, or nil. PlannedByOthers is true if
 	// another program has set that condition to True.
 	Planned         *corev1.NodeCondition
@@ -88,11 +92,9 @@ type Node struct {
 	BlockedBy    []protocol.Blocker
 	protocol.Record
 
-	// Annotations hold the answers of hooks, the reason of a pause, the time of the boot, and the
-	// maximum uptime.
+	// Annotations hold the answers of hooks, the reason of a pause, the time of the boot, and what the
+	// policy tells the agent about needs.
 	Annotations map[string]string
-	// MaxUptime is annotation max-uptime, or empty.
-	MaxUptime string
 
 	// Preflight is the manager's request about pods, or empty. PreflightReport is the agent's
 	// answer to a request, or nil if missing or unreadable.
@@ -132,7 +134,6 @@ func Of(node *corev1.Node) Node {
 		BootID:       bootID(node.Status.NodeInfo.BootID),
 		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
-		MaxUptime:    node.Annotations[v1alpha1.AnnotationMaxUptime],
 	}
 	n.UrgentReason, n.Urgent = v1alpha1.UrgentlyRequested(node)
 	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""
@@ -160,6 +161,10 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 			n.Maintenance, n.MaintenanceSince = v1alpha1.IsAgents(*c), transition(c)
 			if c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.EventRebootSucceeded {
 				n.reportedBack = n.MaintenanceSince
+			}
+		case corev1.NodeDrained:
+			if v1alpha1.IsAgents(*c) && c.Reason == string(v1alpha1.ReasonPeopleLoggedIn) {
+				n.PeopleSince = transition(c)
 			}
 		case corev1.NodeMaintenancePlanned:
 			if v1alpha1.IsPlanned(*c) {

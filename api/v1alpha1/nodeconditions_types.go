@@ -1,0 +1,53 @@
+package v1alpha1
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// NodeConditionNeed is a Node condition of another program that asks for a reboot once it has lasted.
+type NodeConditionNeed struct {
+	// type is the type of the Node condition, such as KernelDeadlock.
+	// Ready and the conditions that this operator writes are refused.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="type must be the type of a Node condition, such as KernelDeadlock"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['Ready', 'RebootRequired', 'RebootPermitted', 'RebootFailed', 'DrainInProgress', 'Drained', 'MaintenanceInProgress', 'MaintenancePlanned'])",message="type must not be Ready or a condition that this operator writes: name a condition of another program, such as KernelDeadlock"
+	Type corev1.NodeConditionType `json:"type"`
+
+	// status is the status that asks for a reboot:
+	// - True: the condition is True, as node problems are.
+	// - False: the condition is False, as the health of a device may be.
+	// Defaults to True.
+	// Example: "True".
+	// +optional
+	// +kubebuilder:validation:Enum=True;False
+	Status corev1.ConditionStatus `json:"status,omitempty"`
+
+	// for is the time for which the condition must have this status before the node needs a reboot, such as 10m.
+	// It is at least 1m and at most 168h.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="for must be a duration of at least 1m and at most 168h, such as 10m"
+	For metav1.Duration `json:"for"`
+}
+
+// StatusOrDefault returns the status that asks for a reboot.
+func (n NodeConditionNeed) StatusOrDefault() corev1.ConditionStatus {
+	return cmp.Or(n.Status, corev1.ConditionTrue)
+}
+
+// CanAskForReboot reports whether a policy may name a Node condition of this type in nodeConditions. It
+// may not name Ready, because the node is not Ready during its reboot, or the operator's own conditions.
+func CanAskForReboot(kind corev1.NodeConditionType) bool {
+	switch kind {
+	case "", corev1.NodeReady, NodeRebootRequired, NodeRebootPermitted, NodeRebootFailed,
+		corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress, corev1.NodeMaintenancePlanned:
+		return false
+	}
+	return true
+}
