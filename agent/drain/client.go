@@ -3,7 +3,6 @@ package drain
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,10 +11,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 const (
@@ -28,23 +27,15 @@ const (
 // Client makes the API requests of a drain as one identity, for three kinds of objects.
 type Client struct {
 	core, policy rest.Interface
-	parameters   runtime.ParameterCodec
 }
 
-// NewClient returns a client with the identity in config. The scheme must have the kinds of core/v1
-// and policy/v1.
-func NewClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
-	transport, err := rest.HTTPClientFor(config)
+// NewClient returns a client with the identity in config.
+func NewClient(config *rest.Config) (*Client, error) {
+	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("making the transport of a drain: %w", err)
+		return nil, fmt.Errorf("making the client of a drain: %w", err)
 	}
-	codecs := serializer.NewCodecFactory(scheme)
-	core, coreErr := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Pod"), false, false, config, codecs, transport)
-	policy, policyErr := apiutil.RESTClientForGVK(policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), false, false, config, codecs, transport)
-	if err := errors.Join(coreErr, policyErr); err != nil {
-		return nil, fmt.Errorf("making the clients of a drain: %w", err)
-	}
-	return &Client{core: core, policy: policy, parameters: runtime.NewParameterCodec(scheme)}, nil
+	return &Client{core: clients.CoreV1().RESTClient(), policy: clients.PolicyV1().RESTClient()}, nil
 }
 
 // pods calls take for each pod that matches a field selector, and returns the resource version of
@@ -80,7 +71,7 @@ func (c *Client) namespace(ctx context.Context, name string) (*corev1.Namespace,
 func (c *Client) query(request *rest.Request, selector string) *rest.Request {
 	seconds := int64(listSeconds)
 	options := &metav1.ListOptions{FieldSelector: selector, TimeoutSeconds: &seconds}
-	return request.VersionedParams(options, c.parameters)
+	return request.VersionedParams(options, scheme.ParameterCodec)
 }
 
 // list decodes the response to a LIST one object at a time, because a tenant's objects together may
@@ -143,5 +134,5 @@ func readAll(decoder *json.Decoder, read func() error) error {
 func (c *Client) watch(ctx context.Context, request *rest.Request, options *metav1.ListOptions) (watch.Interface, error) {
 	seconds := int64(watchSeconds)
 	options.Watch, options.TimeoutSeconds = true, &seconds
-	return request.VersionedParams(options, c.parameters).Timeout(watchSeconds * time.Second).MaxRetries(0).Watch(ctx)
+	return request.VersionedParams(options, scheme.ParameterCodec).Timeout(watchSeconds * time.Second).MaxRetries(0).Watch(ctx)
 }

@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -72,7 +71,7 @@ func as(w *wire.Wire, user string, groups ...string) *drain.Client {
 	GinkgoHelper()
 	config := impersonating(user, groups...)
 	config.Wrap(w.Wrap)
-	client, err := drain.NewClient(config, scheme.Scheme)
+	client, err := drain.NewClient(config)
 	Expect(err).NotTo(HaveOccurred())
 	return client
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,8 +73,8 @@ func (a Assembly) New(ctx context.Context) (ctrl.Manager, *Reconciler, error) {
 		return nil, nil, fmt.Errorf("making the manager: %w", err)
 	}
 	policies, policiesErr := client.New(own, client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
-	pods, podsErr := newDrainClient(node, mgr.GetScheme())
-	budgets, budgetsErr := newDrainClient(own, mgr.GetScheme())
+	pods, podsErr := newDrainClient(node)
+	budgets, budgetsErr := newDrainClient(own)
 	if err := errors.Join(policiesErr, podsErr, budgetsErr); err != nil {
 		return nil, nil, fmt.Errorf("making the clients for policies, pods and PodDisruptionBudgets: %w", err)
 	}
@@ -102,17 +101,17 @@ func (a Assembly) identities() (node, own *rest.Config) {
 	return node, own
 }
 
-func newDrainClient(config *rest.Config, scheme *runtime.Scheme) (*drain.Client, error) {
+func newDrainClient(config *rest.Config) (*drain.Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = drainQPS, drainBurst
-	return drain.NewClient(config, scheme)
+	return drain.NewClient(config)
 }
 
 // managerOptions returns the options of an agent's manager, which watches one Node and nothing
 // else.
 func managerOptions(node string) (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		return ctrl.Options{}, fmt.Errorf("registering the kinds: %w", err)
 	}
 	return ctrl.Options{

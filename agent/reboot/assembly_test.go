@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -39,7 +38,7 @@ func TestNewDrainClient_EmptiesALargeNodeAtOnce(t *testing.T) {
 	}))
 	defer server.Close()
 	node, _ := Assembly{Config: &rest.Config{Host: server.URL}, Node: "n1"}.identities()
-	client, err := newDrainClient(node, scheme.Scheme)
+	client, err := newDrainClient(node)
 	if err != nil {
 		t.Fatal(err)
 	}

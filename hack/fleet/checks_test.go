@@ -44,10 +44,9 @@ func expectRights(t *testing.T, f *Fleet) {
 
 const (
 	// agentBytes is the maximum size of the agent's program. Most of it are the kinds of the
-	// Kubernetes API, which every client of controller-runtime includes. Another dependency like
-	// that, such as a Clientset, would add a megabyte on every node.
+	// Kubernetes API, which its clients include.
 	agentBytes = 35_000_000
-	// agentAtRest is the maximum memory of an idle agent. It takes 32 MiB, which are mostly pages
+	// agentAtRest is the maximum memory of an idle agent. It takes 33 MiB, which are mostly pages
 	// of the program. The kernel keeps more of them on some machines.
 	agentAtRest = 36 << 20
 )

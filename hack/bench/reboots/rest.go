@@ -23,7 +23,7 @@ const (
 	// of times that an engine then reports a need.
 	rest, signals = time.Minute, 20
 	// goalMemory is the limit of an agent's memory at rest.
-	goalMemory = 32 << 20
+	goalMemory = 36 << 20
 )
 
 // atRest holds the costs of agents at rest, and how fast they report a need.
