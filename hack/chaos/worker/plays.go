@@ -240,7 +240,7 @@ func (i injector) annotationsFull(step schedule.Step) bool {
 	for key, value := range node.Annotations {
 		room -= len(key) + len(value)
 	}
-	s.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, foreign, strings.Repeat("x", room-step.Target%100)))
+	s.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, foreign, strings.Repeat("x", room)))
 	defer s.patch(fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, foreign))
 	s.host.Stage()
 	return s.await(func(node *corev1.Node) bool {
