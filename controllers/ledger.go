@@ -7,6 +7,7 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -197,6 +198,26 @@ func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 		}
 	}
 	return nil
+}
+
+// finalize removes the finalizer of a policy that is being deleted. Neither a ledger nor a Node may
+// have a grant of it, its own ledger must not have entries of other policies, and no hook of its
+// run may be pending. Before that it removes the policy's marks from nodes, because the manager may
+// be uninstalled next.
+func (l *ledgerWriter) finalize(ctx context.Context, s *state, p plan.Plan, nodes *nodeWriter) error {
+	grants := len(p.Ledger()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
+	if s.Policy.DeletionTimestamp == nil || grants > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
+		return nil
+	}
+	all, err := nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
+	if isRefusal(err) {
+		l.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
+			"the policy is not deleted until everything that it set on its nodes is removed: "+err.Error())
+	}
+	if err != nil || !all {
+		return err
+	}
+	return l.release(ctx, s)
 }
 
 // release removes the finalizer from a policy that is being deleted.

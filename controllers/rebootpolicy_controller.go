@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
@@ -200,69 +199,56 @@ func (r *RebootPolicyReconciler) forget(name string, remaining []v1alpha1.Reboot
 	r.announce.forget(name)
 }
 
-// converge plans and applies until nothing is left to do. Each round writes either Nodes or the
-// ledger, so a freed slot goes to the next node within one pass.
+// converge plans and applies until nothing is left to do: first what is under way on Nodes, then the
+// ledger. So a freed slot goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
-	var held error // why the policy has no finalizer
 	tried := map[string]plan.Action{}
 	for range maxRounds {
-		draft := plan.Begin(s.Snapshot)
-		if r.applyReboots(ctx, s, draft.InProgress(), tried) {
+		p := plan.Of(s.Snapshot)
+		if r.applyReboots(ctx, s, p, tried) {
 			continue
 		}
-		p := draft.Complete()
-		if held == nil {
-			held = r.ledger.hold(ctx, s, p)
-		}
-		if apierrors.IsConflict(held) || held != nil && (p.RunMoves || len(p.Granted)+len(p.Adopted) > 0) {
-			return p, held
-		}
-		if !p.StatusMoves() {
-			s.handOver(false)
-			s.fail(held)
-			return p, r.finalize(ctx, s, p)
-		}
-		switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
-		case err != nil:
+		if again, err := r.applyLedger(ctx, s, p); err != nil || !again {
 			return p, err
-		case behind, r.fleet.confirmReleased(ctx, s, p):
-			continue
 		}
-		s.handOver(handsOver(p))
-		if len(p.Granted) > 0 {
-			r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published, because its pods are rescheduled within a second
-		}
-		if err := r.ledger.writeLedger(ctx, s, p); err != nil {
-			return p, err // after a conflict the whole plan is invalid
-		}
-		r.announce.observeReleases(ctx, s, p)
 	}
 	p := plan.Of(s.Snapshot)
 	if p.StatusMoves() { // an unconfirmed ledger must not be written with the report
 		return p, fmt.Errorf("deciding about policy %q: its nodes changed in each of %d rounds", s.Policy.Name, maxRounds)
 	}
-	s.fail(held)
+	s.fail(s.unheld)
 	return p, nil
 }
 
-// finalize removes the finalizer of a policy that is being deleted. Neither a ledger nor a Node may
-// have a grant of it, its own ledger must not have entries of other policies, and no hook of its
-// run may be pending. Before that it removes the policy's marks from nodes, because the manager may
-// be uninstalled next.
-func (r *RebootPolicyReconciler) finalize(ctx context.Context, s *state, p plan.Plan) error {
-	grants := len(p.Ledger()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
-	if s.Policy.DeletionTimestamp == nil || grants > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
-		return nil
+// applyLedger writes the ledger if the plan changes it, and reports whether to plan again. Without
+// the finalizer on the policy, no entry is added, and no run begins or ends.
+func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) (again bool, err error) {
+	if s.unheld == nil {
+		s.unheld = r.ledger.hold(ctx, s, p)
 	}
-	all, err := r.nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
-	if isRefusal(err) {
-		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
-			"the policy is not deleted until everything that it set on its nodes is removed: "+err.Error())
+	if apierrors.IsConflict(s.unheld) || s.unheld != nil && (p.RunMoves || len(p.Granted)+len(p.Adopted) > 0) {
+		return false, s.unheld
 	}
-	if err != nil || !all {
-		return err
+	if !p.StatusMoves() {
+		s.handOver(false)
+		s.fail(s.unheld)
+		return false, r.ledger.finalize(ctx, s, p, &r.nodes)
 	}
-	return r.ledger.release(ctx, s)
+	switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
+	case err != nil:
+		return false, err
+	case behind, r.fleet.confirmReleased(ctx, s, p):
+		return true, nil
+	}
+	s.handOver(handsOver(p))
+	if len(p.Granted) > 0 {
+		r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published, because its pods are rescheduled within a second
+	}
+	if err := r.ledger.writeLedger(ctx, s, p); err != nil {
+		return false, err // after a conflict the whole plan is invalid
+	}
+	r.announce.observeReleases(ctx, s, p)
+	return true, nil
 }
 
 // report writes the decision: the status if it was not written with the ledger, conditions on the

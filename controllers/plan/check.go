@@ -18,7 +18,7 @@ type Blocked struct {
 	// Until is the time when the block ends by itself, or zero if somebody has to act.
 	Until time.Time
 
-	// check is the reason of the check that blocks, which may differ from Reason. view.first sets
+	// check is the reason of the check that blocks, which may differ from Reason. choice.first sets
 	// it.
 	check v1alpha1.Reason
 	// stallsAt is the time to report the nodes that use up the limit without a reboot. After that,
@@ -40,19 +40,7 @@ type check struct {
 	// returns the message.
 	passed string
 	// blocks returns nil if the check passes.
-	blocks func(v view, n *record.Node) *Blocked
-}
-
-// view holds everything that a check reads besides the node. Checks do not change it.
-type view struct {
-	*fleet
-
-	// slots are the slots taken so far. They are nil except in the checks of turn.
-	slots *slots
-	// ahead is the first node in the order that waits for another domain, or nil.
-	ahead *record.Node
-	// unfinished is the earlier ring's unfinished work that the node's ring waits for, or nil.
-	unfinished *Blocked
+	blocks func(c *choice, n *record.Node) *Blocked
 }
 
 // lasting lists the checks that apply until the agent begins, in their fixed order. The first one
@@ -89,7 +77,7 @@ var beforeGrant = slices.Concat(lasting, []check{
 
 // ofPodsAndGates returns the checks of the pods on the node and of gates. A missing answer blocks a
 // new grant but cancels none.
-func ofPodsAndGates(blockingPod, unreachable func(v view, n *record.Node) *Blocked) []check {
+func ofPodsAndGates(blockingPod, unreachable func(c *choice, n *record.Node) *Blocked) []check {
 	return []check{
 		{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
 		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
@@ -135,11 +123,11 @@ var (
 func (o *Blocked) reaches(place int) bool { return o == nil || places[o.check] >= place }
 
 // first returns the first check that blocks the node, or nil if all pass.
-func (v view) first(checks []check, n *record.Node) *Blocked {
-	for _, c := range checks {
-		if o := c.blocks(v, n); o != nil {
+func (c *choice) first(checks []check, n *record.Node) *Blocked {
+	for _, check := range checks {
+		if o := check.blocks(c, n); o != nil {
 			is := *o
-			is.check = c.reason
+			is.check = check.reason
 			return &is
 		}
 	}
@@ -158,14 +146,14 @@ var afterHours = slices.DeleteFunc(slices.Clone(beforeGrant), func(c check) bool
 })
 
 // foresee adds what will block a node that waits for its hours, so that people can fix it in time.
-func (v view) foresee(o *Blocked, n *record.Node) *Blocked {
+func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 	if !o.waitsForHours() {
 		return o
 	}
-	if then := v.first(afterHours, n); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
+	if then := c.first(afterHours, n); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
 		o.then = then
 		o.Message += fmt.Sprintf("; then it will wait for another reason (%s): %s", then.Reason, then.Message)
-	} else if r := v.pods.result(n); r != nil && r.Closed != nil && v.tries(n) > 0 {
+	} else if r := c.pods.result(n); r != nil && r.Closed != nil && c.tries(n) > 0 {
 		o.Message += "; its drain may fail then, and it is tried after the nodes that can go: " + named(r.Closed)
 	}
 	return o
@@ -175,7 +163,7 @@ func (v view) foresee(o *Blocked, n *record.Node) *Blocked {
 // for a policy's pause reason.
 const maxPauseReason = 256
 
-func nodePaused(_ view, n *record.Node) *Blocked {
+func nodePaused(_ *choice, n *record.Node) *Blocked {
 	if !n.Paused {
 		return nil
 	}
@@ -186,14 +174,14 @@ func nodePaused(_ view, n *record.Node) *Blocked {
 	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused)
 }
 
-func policyInvalid(v view, n *record.Node) *Blocked {
-	if v.invalid == "" {
+func policyInvalid(c *choice, n *record.Node) *Blocked {
+	if c.invalid == "" {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonInvalid, "policy %s: %s", v.name, v.invalid)
+	o := blocked(v1alpha1.ReasonInvalid, "policy %s: %s", c.name, c.invalid)
 	var others []string
-	for _, s := range v.Governor.Selecting(n) {
-		if s.Policy != v.name {
+	for _, s := range c.Governor.Selecting(n) {
+		if s.Policy != c.name {
 			others = append(others, s.Policy)
 		}
 	}
@@ -203,14 +191,14 @@ func policyInvalid(v view, n *record.Node) *Blocked {
 	return o
 }
 
-func policyPaused(v view, _ *record.Node) *Blocked {
-	pause := v.Policy.Spec.Pause
-	if !v.paused() {
+func policyPaused(c *choice, _ *record.Node) *Blocked {
+	pause := c.Policy.Spec.Pause
+	if !c.paused() {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonPaused, "policy %s is paused", v.name)
+	o := blocked(v1alpha1.ReasonPaused, "policy %s is paused", c.name)
 	if pause.Until != nil {
-		o.Message += " until " + v.instant(pause.Until.Time)
+		o.Message += " until " + c.instant(pause.Until.Time)
 		o.Until = pause.End()
 	}
 	if pause.Reason != "" {
@@ -219,15 +207,15 @@ func policyPaused(v view, _ *record.Node) *Blocked {
 	return o
 }
 
-func policyHalted(v view, _ *record.Node) *Blocked {
-	if !v.halt.Halted {
+func policyHalted(c *choice, _ *record.Node) *Blocked {
+	if !c.halt.Halted {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonHalted, `policy %s halted after failures; to resume: kubectl annotate rebootpolicy %s %s="why"`,
-		v.name, v.name, v1alpha1.AnnotationResume)
+		c.name, c.name, v1alpha1.AnnotationResume)
 }
 
-func nodeUnavailable(_ view, n *record.Node) *Blocked {
+func nodeUnavailable(_ *choice, n *record.Node) *Blocked {
 	switch {
 	case n.Deleter != "":
 		return blocked(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
@@ -246,9 +234,9 @@ func nodeUnavailable(_ view, n *record.Node) *Blocked {
 
 // agentReports returns the check for one of the agent's reasons. The agent reports its reasons in
 // the order of the checks.
-func agentReports(reason v1alpha1.Reason) func(v view, n *record.Node) *Blocked {
-	return func(v view, n *record.Node) *Blocked {
-		if o := agentBlocks(v, n); o != nil && o.Reason == reason {
+func agentReports(reason v1alpha1.Reason) func(c *choice, n *record.Node) *Blocked {
+	return func(c *choice, n *record.Node) *Blocked {
+		if o := agentBlocks(c, n); o != nil && o.Reason == reason {
 			return o
 		}
 		return nil
@@ -257,9 +245,9 @@ func agentReports(reason v1alpha1.Reason) func(v view, n *record.Node) *Blocked 
 
 // agentBlocks returns the agent's first reason that the policy does not ignore. The agent knows no
 // policy before it has a grant, so it also reports reasons that this policy ignores.
-func agentBlocks(v view, n *record.Node) *Blocked {
+func agentBlocks(c *choice, n *record.Node) *Blocked {
 	for _, o := range n.BlockedBy {
-		if ignoredBy(v.Policy, o.Reason) == "" {
+		if ignoredBy(c.Policy, o.Reason) == "" {
 			return &Blocked{Reason: o.Reason, Message: o.Message}
 		}
 	}
@@ -279,7 +267,7 @@ func ignoredBy(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) string {
 	return ""
 }
 
-func recordUnreadable(_ view, n *record.Node) *Blocked {
+func recordUnreadable(_ *choice, n *record.Node) *Blocked {
 	switch {
 	case n.ProgressErr == nil:
 		return nil
@@ -290,11 +278,11 @@ func recordUnreadable(_ view, n *record.Node) *Blocked {
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)
 }
 
-func reportsOnly(v view, _ *record.Node) *Blocked {
-	if !v.dryRun() {
+func reportsOnly(c *choice, _ *record.Node) *Blocked {
+	if !c.dryRun() {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", v.name)
+	return blocked(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", c.name)
 }
 
 func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {

@@ -40,23 +40,23 @@ type Decision struct {
 
 // decisions returns the wanted conditions RebootPermitted of the nodes that this policy answers
 // for. A node whose grant is not published is still waiting: publishing writes True.
-func (d *Draft) decisions() []Decision {
+func decisions(c *choice) []Decision {
 	var decisions []Decision
-	rebooting := map[string]bool{}
-	for _, t := range d.plan.UnderWay() {
-		rebooting[t.Entry.Node] = true
-		if is, ok := d.rebooting(t); ok {
+	busy := map[string]bool{}
+	for _, t := range c.plan.UnderWay() {
+		busy[t.Entry.Node] = true
+		if is, ok := rebooting(c, t); ok {
 			decisions = append(decisions, is)
 		}
 	}
-	for _, n := range d.f.governed {
-		if is, ok := d.decision(n, d.waiting[n.Name]); ok && !rebooting[n.Name] {
+	for _, n := range c.governed {
+		if is, ok := decision(c, n, c.waiting[n.Name]); ok && !busy[n.Name] {
 			decisions = append(decisions, is)
 		}
 	}
-	for name, rivals := range d.f.conflicts {
-		is, ok := d.decision(d.f.byName[name], blocked(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals)))
-		if ok && !rebooting[name] && rivals[0] == d.f.name { // the first policy of a conflict reports for all of them
+	for name, rivals := range c.conflicts {
+		is, ok := decision(c, c.byName[name], blocked(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals)))
+		if ok && !busy[name] && rivals[0] == c.name { // the first policy of a conflict reports for all of them
 			decisions = append(decisions, is)
 		}
 	}
@@ -68,7 +68,7 @@ func (d *Draft) decisions() []Decision {
 // publishing the grant until the reboot is over or the agent has withdrawn the need. The request
 // about its pods is kept up to date until the agent begins, because the agent checks the pods again
 // before that.
-func (d *Draft) rebooting(t Reboot) (Decision, bool) {
+func rebooting(c *choice, t Reboot) (Decision, bool) {
 	is := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
 	switch {
 	case t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting():
@@ -78,18 +78,18 @@ func (d *Draft) rebooting(t Reboot) (Decision, bool) {
 	case t.Reason == v1alpha1.ReasonGranted && !t.Node.NeedsReboot() && t.Node.Permitted == nil:
 		return Decision{}, false // the agent has removed both conditions in one write
 	case t.Reason == v1alpha1.ReasonGranted:
-		is.Message = GrantedMessage(d.f.name, t.Entry.Seq)
+		is.Message = GrantedMessage(c.name, t.Entry.Seq)
 	}
 	is.MachineLost = machineLost(t)
 	if is.Preflight = t.Node.Preflight; !t.begun() {
-		is.Preflight = d.f.pods.annotation
+		is.Preflight = c.pods.annotation
 	}
 	return is, true
 }
 
 // isLost reports whether the machine of a node has not come back from its reboot in time.
-func (d *Draft) isLost(n *record.Node) bool {
-	return slices.ContainsFunc(d.plan.UnderWay(), func(t Reboot) bool { return t.Entry.Node == n.Name && machineLost(t) })
+func (c *choice) isLost(n *record.Node) bool {
+	return slices.ContainsFunc(c.plan.UnderWay(), func(t Reboot) bool { return t.Entry.Node == n.Name && machineLost(t) })
 }
 
 // machineLost reports whether the machine of a reboot has not come back in time. A node that is Ready still runs
@@ -115,9 +115,9 @@ func GrantedMessage(policy string, seq int64) string {
 
 // decision returns the decision about a node without a granted reboot. If o, the reason to wait, is
 // nil, the node's new grant is the decision.
-func (d *Draft) decision(n *record.Node, o *Blocked) (Decision, bool) {
+func decision(c *choice, n *record.Node, o *Blocked) (Decision, bool) {
 	switch {
-	case d.f.held(n):
+	case c.held(n):
 		return Decision{}, false
 	case !n.NeedsReboot():
 		return withoutAnswer(n)
@@ -125,7 +125,7 @@ func (d *Draft) decision(n *record.Node, o *Blocked) (Decision, bool) {
 		return Decision{}, false
 	}
 	is := waits(n, o)
-	is.Preflight = d.f.pods.requestFor(o, d.f.Now)
+	is.Preflight = c.pods.requestFor(o, c.Now)
 	return is, true
 }
 

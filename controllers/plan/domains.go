@@ -22,16 +22,16 @@ func Domain(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 // more of them. A node that is down for another reason, or did not come back, does not make its
 // domain busy: it already counts against maxUnavailable, and would block every other domain
 // forever.
-func domainBusy(v view, n *record.Node) *Blocked {
-	own := v.domain(n)
-	others := slices.DeleteFunc(slices.Collect(maps.Keys(v.slots.domains)), func(d string) bool { return d == own })
+func domainBusy(c *choice, n *record.Node) *Blocked {
+	own := c.domain(n)
+	others := slices.DeleteFunc(slices.Collect(maps.Keys(c.slots.domains)), func(d string) bool { return d == own })
 	if len(others) > 0 {
 		return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are rebooting, and only one domain may reboot at a time",
-			domainLabel(v.Policy.Spec.TopologyKey(), slices.Min(others)))
+			domainLabel(c.Policy.Spec.TopologyKey(), slices.Min(others)))
 	}
-	if why := v.precedence(n); why != "" {
+	if why := precedence(c, n); why != "" {
 		return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s are back",
-			v.ahead.Name, why, domainLabel(v.Policy.Spec.TopologyKey(), own))
+			c.ahead.Name, why, domainLabel(c.Policy.Spec.TopologyKey(), own))
 	}
 	return nil
 }

@@ -82,15 +82,14 @@ func Explain(s Snapshot, node string) Explanation {
 	if s.Policy == nil {
 		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
 	}
-	d := Begin(s)
-	d.Complete()
-	e := Explanation{Decision: decisionFor(d.plan.Decisions, node), Reboot: d.rebootOf(node)}
-	passed := func(c check) string { return cmp.Or(overruled(d.f, c.reason, node), c.passed) }
-	switch o := d.waiting[node]; {
+	c := choose(s)
+	e := Explanation{Decision: decisionFor(c.plan.Decisions, node), Reboot: c.rebootOf(node)}
+	passed := func(check check) string { return cmp.Or(overruled(c.fleet, check.reason, node), check.passed) }
+	switch o := c.waiting[node]; {
 	case e.Reboot != nil:
 	case o != nil:
 		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message, passed)
-	case slices.ContainsFunc(d.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
+	case slices.ContainsFunc(c.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
 		e.Due, e.Checks = true, outcomes("", "", passed)
 	default:
 		return ungoverned(e.Decision)

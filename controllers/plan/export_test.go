@@ -12,22 +12,20 @@ import (
 // AroundChecks runs every check on every node, and the checks that may end a granted reboot. It
 // returns all data that checks see, before and after.
 func AroundChecks(s Snapshot) (before, after string) {
-	d := Begin(s)
-	d.Complete()
-	v := view{fleet: d.f, slots: d.slots}
-	if len(d.f.governed) > 0 {
-		v.ahead = d.f.governed[0]
+	c := choose(s)
+	if len(c.governed) > 0 {
+		c.ahead = c.governed[0]
 	}
 	var granted []*tracker
-	for _, r := range d.plan.UnderWay() {
+	for _, r := range c.plan.UnderWay() {
 		if r.Node != nil {
-			granted = append(granted, &tracker{f: d.f, Reboot: r})
+			granted = append(granted, &tracker{f: c.fleet, Reboot: r})
 		}
 	}
-	before = lookedAt(v, granted)
-	for _, c := range slices.Concat(inOrder, untilBegun) {
-		for _, n := range d.f.governed {
-			c.blocks(v, n)
+	before = lookedAt(c, granted)
+	for _, check := range slices.Concat(inOrder, untilBegun) {
+		for _, n := range c.governed {
+			check.blocks(c, n)
 		}
 	}
 	for _, t := range granted {
@@ -39,15 +37,15 @@ func AroundChecks(s Snapshot) (before, after string) {
 			t.times().BackSince()
 		}
 	}
-	return before, lookedAt(v, granted)
+	return before, lookedAt(c, granted)
 }
 
-// lookedAt prints a view and what is known of granted reboots. Package dump cannot write a map
+// lookedAt prints a choice and what is known of granted reboots. Package dump cannot write a map
 // whose keys are structs.
-func lookedAt(v view, granted []*tracker) string {
-	f := *v.fleet
+func lookedAt(c *choice, granted []*tracker) string {
+	f := *c.fleet
 	f.Governor.entries = nil
-	all := []any{view{fleet: &f, slots: v.slots, ahead: v.ahead, unfinished: v.unfinished}, fmt.Sprint(v.Governor.entries)}
+	all := []any{choice{fleet: &f, slots: c.slots, ahead: c.ahead, unfinished: c.unfinished}, fmt.Sprint(c.Governor.entries)}
 	for _, t := range granted {
 		all = append(all, t.Reboot)
 	}

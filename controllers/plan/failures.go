@@ -137,24 +137,24 @@ func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reb
 // backingOff blocks a node after a failed attempt: for 5 minutes, doubling to 6 hours until a
 // reboot succeeds. After a successful reboot it blocks for the interval, unless an administrator
 // requests the next one.
-func backingOff(v view, n *record.Node) *Blocked {
-	if until := v.attempts.Rested(n); v.Now.Before(until) && !record.Urgent(v.Policy, n) {
+func backingOff(c *choice, n *record.Node) *Blocked {
+	if until := c.attempts.Rested(n); c.Now.Before(until) && !record.Urgent(c.Policy, n) {
 		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s, and `kubectl reboot request %s` starts it now",
-			v.instant(n.Grant.At.Time), v.attempts.Interval, v.instant(until), n.Name).until(until)
+			c.instant(n.Grant.At.Time), c.attempts.Interval, c.instant(until), n.Name).until(until)
 	}
-	until, why := v.attempts.BackOff(n)
-	if !v.Now.Before(until) {
+	until, why := c.attempts.BackOff(n)
+	if !c.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, v.instant(until), v.attempts.RetryHint(n)).until(until)
+	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, c.instant(until), c.attempts.RetryHint(n)).until(until)
 }
 
 // failuresOf returns the nodes whose last attempt failed, by name. Reboots in progress are left
 // out, because they have their own deadline.
-func failuresOf(d *Draft) []Failure {
+func failuresOf(c *choice) []Failure {
 	var failures []Failure
-	for _, n := range d.f.governed {
-		if !n.NeedsReboot() || d.f.held(n) {
+	for _, n := range c.governed {
+		if !n.NeedsReboot() || c.held(n) {
 			continue
 		}
 		f := Failure{Node: n.Name}
@@ -168,7 +168,7 @@ func failuresOf(d *Draft) []Failure {
 		default:
 			continue
 		}
-		f.RetryAt = d.f.attempts.RetryAt(n)
+		f.RetryAt = c.attempts.RetryAt(n)
 		failures = append(failures, f)
 	}
 	slices.SortFunc(failures, func(a, b Failure) int { return cmp.Compare(a.Node, b.Node) })

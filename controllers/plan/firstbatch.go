@@ -111,14 +111,14 @@ func (f firstBatch) share() *share {
 }
 
 // waits returns why no node may go while the first nodes soak, or nil.
-func (f firstBatch) waits(v view) *Blocked {
+func (f firstBatch) waits(c *choice) *Blocked {
 	switch {
 	case f.nodes == 0 || f.limit > 0:
 		return nil
 	case f.down:
 		return blocked(v1alpha1.ReasonSpacing, forItsTurn+"%s", f.message())
 	}
-	return blocked(v1alpha1.ReasonSpacing, forItsTurn+"%s until %s", f.message(), v.instant(f.until)).until(f.until)
+	return blocked(v1alpha1.ReasonSpacing, forItsTurn+"%s until %s", f.message(), c.instant(f.until)).until(f.until)
 }
 
 // message says how many nodes may be down and why. It stays the same while the first nodes reboot.

@@ -54,14 +54,14 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 
 // gateReports returns the check that blocks if a gate has the given state. An unreachable gate does
 // not block if its failurePolicy is Ignore.
-func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, _ *record.Node) *Blocked {
-	return func(v view, _ *record.Node) *Blocked {
-		for _, g := range v.gates {
-			answer := gate(v.Gates, g.name)
+func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(c *choice, _ *record.Node) *Blocked {
+	return func(c *choice, _ *record.Node) *Blocked {
+		for _, g := range c.gates {
+			answer := gate(c.Gates, g.name)
 			if answer == nil || answer.State != state || state == v1alpha1.GateUnreachable && g.mayFail {
 				continue
 			}
-			return blocked(reason, "gate %s of policy %s: %s", g.name, v.name, answer.Message)
+			return blocked(reason, "gate %s of policy %s: %s", g.name, c.name, answer.Message)
 		}
 		return nil
 	}
@@ -70,13 +70,13 @@ func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(v view, 
 var gateUnreachable = gateReports(v1alpha1.GateUnreachable, v1alpha1.ReasonGateUnreachable)
 
 // gateUnknown also blocks while a gate's first query is under way, regardless of its failurePolicy.
-func gateUnknown(v view, n *record.Node) *Blocked {
-	if o := gateUnreachable(v, n); o != nil {
+func gateUnknown(c *choice, n *record.Node) *Blocked {
+	if o := gateUnreachable(c, n); o != nil {
 		return o
 	}
-	for _, g := range v.gates {
-		if gate(v.Gates, g.name) == nil {
-			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been queried yet", g.name, v.name)
+	for _, g := range c.gates {
+		if gate(c.Gates, g.name) == nil {
+			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been queried yet", g.name, c.name)
 			o.shortLived = true
 			return o
 		}
@@ -207,8 +207,8 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*record.Node) []*record.No
 // undrainablePod blocks a node whose drain must fail. With drain.onTimeout: Reboot, pods that no
 // eviction can remove do not block; they only affect the order. A drain that only a closed budget
 // blocks may be tried.
-func undrainablePod(v view, n *record.Node) *Blocked {
-	r, drain := v.pods.result(n), v.Policy.Spec.DrainOrDefault()
+func undrainablePod(c *choice, n *record.Node) *Blocked {
+	r, drain := c.pods.result(n), c.Policy.Spec.DrainOrDefault()
 	aborts := drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	switch {
 	case r != nil && r.Kept != nil:
@@ -220,25 +220,25 @@ func undrainablePod(v view, n *record.Node) *Blocked {
 	case r != nil && r.Closed != nil && !drain.TriesClosedBudgets():
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Closed))
 	}
-	return nextTry(v, n, r)
+	return nextTry(c, n, r)
 }
 
 // nextTry blocks a node with a closed budget until its next try is due. While its pods are unknown,
 // the report of the last try counts. A node that was granted before its agent reported the budget
 // gives its slot to nodes that can go.
-func nextTry(v view, n *record.Node, r *protocol.PreflightReport) *Blocked {
-	until := v.attempts.TriesFrom(n)
-	waits := v.Now.Before(until)
+func nextTry(c *choice, n *record.Node, r *protocol.PreflightReport) *Blocked {
+	until := c.attempts.TriesFrom(n)
+	waits := c.Now.Before(until)
 	switch {
 	case r == nil && waits:
 		return blocked(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s%s",
-			record.LastFailed(n.Progress.Reason, n.Progress.Message), v.instant(until), v.attempts.RetryHint(n)).until(until)
+			record.LastFailed(n.Progress.Reason, n.Progress.Message), c.instant(until), c.attempts.RetryHint(n)).until(until)
 	case r == nil || r.Closed == nil:
 		return nil
 	case waits:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
-			named(r.Closed), v.instant(until), v.attempts.RetryHint(n)).until(until)
-	case v.inEntry[n.Name] && !v.entryOf(n).Try:
+			named(r.Closed), c.instant(until), c.attempts.RetryHint(n)).until(until)
+	case c.inEntry[n.Name] && !c.entryOf(n).Try:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can be drained", named(r.Closed))
 	}
 	return nil
@@ -275,12 +275,12 @@ func ClosedBudgets(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 
 // blockingPod blocks for pods of gates.blockingPods. It also blocks if the agent could not check
 // the pods, even without that gate, because the agent would not begin.
-func blockingPod(v view, n *record.Node) *Blocked {
-	switch r := v.pods.result(n); {
+func blockingPod(c *choice, n *record.Node) *Blocked {
+	switch r := c.pods.result(n); {
 	case r == nil:
 		return nil
-	case r.Blocking != nil && len(v.Policy.Spec.BlockingPods()) > 0:
-		return blocked(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", v.name, named(r.Blocking))
+	case r.Blocking != nil && len(c.Policy.Spec.BlockingPods()) > 0:
+		return blocked(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", c.name, named(r.Blocking))
 	case r.Problem != "":
 		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot determine which pods are in the way of a reboot: %s", r.Problem)
 	}
@@ -289,9 +289,9 @@ func blockingPod(v view, n *record.Node) *Blocked {
 
 // blockingPodOrUnknown also blocks a new grant until the agent has answered. A missing answer
 // cancels no grant, because the agent checks again before it begins.
-func blockingPodOrUnknown(v view, n *record.Node) *Blocked {
-	o := blockingPod(v, n)
-	if o == nil && v.pods.result(n) == nil && len(v.Policy.Spec.BlockingPods()) > 0 {
+func blockingPodOrUnknown(c *choice, n *record.Node) *Blocked {
+	o := blockingPod(c, n)
+	if o == nil && c.pods.result(n) == nil && len(c.Policy.Spec.BlockingPods()) > 0 {
 		o = blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
 			"if this lasts, check that the agent's pod runs")
 	}

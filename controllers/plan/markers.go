@@ -27,7 +27,7 @@ func UngovernedMarkers(g Governor, nodes []*record.Node) []record.Markers {
 // take turns. A node in the middle of a reboot keeps its markers, because the write that ends the
 // reboot removes them. Only its NoSchedule taint is softened, so that the pods of hooks can run
 // there, and health controllers may act once its machine is lost.
-func markersOf(d *Draft) []record.Markers {
+func markersOf(c *choice) []record.Markers {
 	var due []*record.Node
 	byNode := map[string]record.Markers{}
 	add := func(n *record.Node, m record.Markers, differs bool) {
@@ -35,11 +35,11 @@ func markersOf(d *Draft) []record.Markers {
 			due, byNode[n.Name] = append(due, n), m
 		}
 	}
-	effects, turn := repelling(d), d.f.Policy.Spec.PendingTaintEffect()
-	for _, n := range d.f.governed {
-		o := d.waiting[n.Name]
-		if o == nil && (d.f.held(n) || d.slots.hold(n.Name)) {
-			m := record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && d.isLost(n)}
+	effects, turn := repelling(c), c.Policy.Spec.PendingTaintEffect()
+	for _, n := range c.governed {
+		o := c.waiting[n.Name]
+		if o == nil && (c.held(n) || c.slots.hold(n.Name)) {
+			m := record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && c.isLost(n)}
 			if n.Pending == corev1.TaintEffectNoSchedule {
 				m.Pending = turn
 			}
@@ -47,19 +47,19 @@ func markersOf(d *Draft) []record.Markers {
 			continue
 		}
 		pending := effects[n.Name]
-		if o != nil && waitsForTurn(d, n, o) {
+		if o != nil && waitsForTurn(c, n, o) {
 			pending = turn
 		}
-		m, differs := n.Markers(pending, needsOf(d.f, n), d.f.Now.Before(d.f.annotationsUntil(n)))
+		m, differs := n.Markers(pending, needsOf(c.fleet, n), c.Now.Before(c.annotationsUntil(n)))
 		add(n, m, differs)
 	}
-	for name, rivals := range d.f.conflicts {
-		if n := d.f.byName[name]; rivals[0] == d.f.name && !d.f.held(n) {
+	for name, rivals := range c.conflicts {
+		if n := c.byName[name]; rivals[0] == c.name && !c.held(n) {
 			m, differs := n.Markers("", record.Needs{}, false)
 			add(n, m, differs)
 		}
 	}
-	d.f.order(due)
+	c.order(due)
 	list := make([]record.Markers, len(due))
 	for i, n := range due {
 		list[i] = byNode[n.Name]
@@ -69,10 +69,10 @@ func markersOf(d *Draft) []record.Markers {
 
 // waitsForTurn reports whether the node waits only for nodes ahead of it. Nodes that something else
 // blocks may wait for days, or forever, and stay open for pods.
-func waitsForTurn(d *Draft, n *record.Node, o *Blocked) bool {
+func waitsForTurn(c *choice, n *record.Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !d.f.dryRun() && d.f.run.waits == nil && !d.slots.never(d.f.rings.Of(n))
+		return !c.dryRun() && c.run.waits == nil && !c.slots.never(c.rings.Of(n))
 	}
 	return false
 }
@@ -81,22 +81,22 @@ func waitsForTurn(d *Draft, n *record.Node, o *Blocked) bool {
 // gates.blockingPods. The first nodes in order, as many as may be unavailable at once, get the
 // configured effect. The others get that of nodes that wait for their turn, so that pods that fit
 // nowhere else find room.
-func repelling(d *Draft) map[string]corev1.TaintEffect {
-	effect := d.f.Policy.Spec.TaintEffectOrDefault()
-	if effect == "" || d.f.dryRun() {
+func repelling(c *choice) map[string]corev1.TaintEffect {
+	effect := c.Policy.Spec.TaintEffectOrDefault()
+	if effect == "" || c.dryRun() {
 		return nil
 	}
 	var blocked []*record.Node
-	for _, n := range d.f.governed {
-		if o := d.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !d.slots.never(d.f.rings.Of(n)) {
+	for _, n := range c.governed {
+		if o := c.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !c.slots.never(c.rings.Of(n)) {
 			blocked = append(blocked, n)
 		}
 	}
-	d.f.order(blocked)
+	c.order(blocked)
 	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
 	for _, n := range blocked {
-		effects[n.Name] = d.f.Policy.Spec.PendingTaintEffect()
-		shares := d.slots.of(d.f.rings.Of(n))
+		effects[n.Name] = c.Policy.Spec.PendingTaintEffect()
+		shares := c.slots.of(c.rings.Of(n))
 		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
 			continue
 		}

@@ -16,8 +16,8 @@ func TestBlocked_FallsWithOthers(t *testing.T) {
 		v1alpha1.ReasonSpacing, v1alpha1.ReasonRunHookWaits, v1alpha1.ReasonDryRun,
 	}
 	for _, c := range inOrder {
-		c.blocks = func(view, *record.Node) *Blocked { return blocked(c.reason, "blocked") }
-		o := view{}.first([]check{c}, nil)
+		c.blocks = func(*choice, *record.Node) *Blocked { return blocked(c.reason, "blocked") }
+		o := new(choice).first([]check{c}, nil)
 		if want := slices.Contains(others, c.reason); o.FallsWithOthers() != want {
 			t.Errorf("%s: %t, want %t", c.reason, !want, want)
 		}

@@ -129,80 +129,88 @@ type Plan struct {
 }
 
 // Of makes the plan for one policy.
-func Of(s Snapshot) Plan { return Begin(s).Complete() }
+func Of(s Snapshot) Plan { return choose(s).plan }
 
 // WithBlocked returns the plan, and for each node that waits, by name, the reason.
 func WithBlocked(s Snapshot) (Plan, map[string]*Blocked) {
-	d := Begin(s)
-	return d.Complete(), d.waiting
+	c := choose(s)
+	return c.plan, c.waiting
 }
 
-// Draft is a plan in the making. It belongs to one snapshot: after a write, begin a new one.
-type Draft struct {
-	f *fleet
+// choice is a plan in the making: what checks read besides the node, and what is chosen so far.
+// Checks do not change it.
+type choice struct {
+	*fleet
 
-	plan  Plan
+	plan Plan
+	// slots are the slots taken so far.
 	slots *slots
 	// lent is true if slots were taken for nodes that go next but are not granted yet.
 	lent bool
 	// waiting holds the reason that each node waits, by the node's name.
 	waiting map[string]*Blocked
+	// ahead is the first node of the ring that waits for another domain, or nil.
+	ahead *record.Node
+	// unfinished is the earlier ring's unfinished work that the node's ring waits for, or nil.
+	unfinished *Blocked
 }
 
-// Begin decides only about the granted reboots.
-func Begin(s Snapshot) *Draft {
-	f := newFleet(s, nil)
+// choose follows the granted reboots, chooses among the nodes that wait, and reports on both.
+func choose(s Snapshot) *choice {
+	c := underWay(newFleet(s, nil))
+	c.adopt()
+	c.slots = slotsOf(c.fleet, c.plan.Reboots)
+	c.grant()
+	c.plan.RunHooks = c.nextRun()
+	c.plan.RunMoves = !sameStage(c.Policy.Status.Run, c.plan.RunHooks)
+	if c.lent {
+		c.slots = slotsOf(c.fleet, c.plan.Reboots) // free the slots that were lent
+	}
+	c.report()
+	return c
+}
+
+// underWay decides about the granted reboots.
+func underWay(f *fleet) *choice {
 	reboots := f.reboots()
 	crowdOut(f, reboots)
-	d := &Draft{f: f, waiting: map[string]*Blocked{}, plan: Plan{
+	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
-		Seq: s.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,
+		Seq: f.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts, Withheld: f.withheld,
 	}}
 	if f.own != nil {
-		d.plan.Limit = min(f.limit, *f.own)
+		c.plan.Limit = min(f.limit, *f.own)
 	}
-	if s.Ledger != nil {
-		d.plan.InLedgerOf, d.plan.Seq = s.Ledger.Name, max(d.plan.Seq, s.Ledger.Status.Seq)
+	if f.Ledger != nil {
+		c.plan.InLedgerOf, c.plan.Seq = f.Ledger.Name, max(c.plan.Seq, f.Ledger.Status.Seq)
 	}
-	for i, t := range d.plan.Reboots {
+	for i, t := range c.plan.Reboots {
 		was := f.entries[i]
-		d.plan.notes = d.plan.notes || s.Ledger != nil && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
+		c.plan.notes = c.plan.notes || f.Ledger != nil && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
 	}
 	for _, n := range f.unlisted {
-		d.plan.Unlisted = append(d.plan.Unlisted, f.reboot(f.entry(n)))
+		c.plan.Unlisted = append(c.plan.Unlisted, f.reboot(f.entry(n)))
 	}
-	return d
+	return c
 }
 
-// InProgress returns the plan before Complete: only Reboots, Unlisted and what concerns all nodes.
-func (d *Draft) InProgress() Plan { return d.plan }
-
-// Complete adds the decisions about the nodes that wait. Call it once.
-func (d *Draft) Complete() Plan {
-	d.adopt()
-	d.slots = slotsOf(d.f, d.plan.Reboots)
-	d.grant()
-	p := &d.plan
-	p.RunHooks = d.nextRun()
-	if d.lent {
-		d.slots = slotsOf(d.f, d.plan.Reboots) // free the slots that were lent
+// report adds what conditions, status, events and metrics show.
+func (c *choice) report() {
+	p := &c.plan
+	if p.RunHooks != nil && c.run.waits != nil {
+		p.RunWaits = c.run.waits.Message
 	}
-	p.RunMoves = !sameStage(d.f.Policy.Status.Run, p.RunHooks)
-	if p.RunHooks != nil && d.f.run.waits != nil {
-		p.RunWaits = d.f.run.waits.Message
+	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), c.slots.unavailable(c.fleet), stallOf(c)
+	p.Failures, p.Silent, p.Ignored, p.Contested = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet), contested(c.fleet)
+	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
+	p.Versions, p.Agents, p.Deadlines = versionsOf(c.selected), c.agents.report(len(c.selected)), deadlinesOf(c.fleet)
+	c.count()
+	p.Batch = c.slots.first.batch(p)
+	if waitsForGates(p, c.waiting) {
+		p.WaitsForGates, p.Gates = len(c.gates) > 0, gateStatus(c.fleet)
 	}
-	p.Holders, p.Unavailable, p.Stall = d.slots.holders(), d.slots.unavailable(d.f), stallOf(d)
-	p.Failures, p.Silent, p.Ignored, p.Contested = failuresOf(d), silentNodes(d.f), ignoredConditions(d.f), contested(d.f)
-	p.Decisions, p.Markers, p.Unexpected = d.decisions(), markersOf(d), unexpected(d.f)
-	p.Versions, p.Agents, p.Deadlines = versionsOf(d.f.selected), d.f.agents.report(len(d.f.selected)), deadlinesOf(d.f)
-	d.count()
-	p.Batch = d.slots.first.batch(p)
-	if waitsForGates(p, d.waiting) {
-		p.WaitsForGates, p.Gates = len(d.f.gates) > 0, gateStatus(d.f)
-	}
-	p.Next = d.next()
-	return d.plan
+	p.Next = c.next()
 }
 
 // UnderWay returns the Reboots and the Unlisted.
@@ -255,11 +263,11 @@ func (p *Plan) Released() []Reboot {
 // the Nodes, or when the status was wiped. A grant that the agent has not begun is withdrawn, and
 // so cancelled. The API server refuses new numbers above the limit, so what does not fit is adopted
 // once the ledger has recorded its number. Until then it counts against the limit.
-func (d *Draft) adopt() {
-	p := &d.plan
-	before, entries := d.f.Holder().Status.Seq, len(p.Others)+len(d.f.entries)-len(p.Released())
-	for _, n := range d.f.orphans {
-		e := d.f.tagged(protocol.Adopt(n.Record, n.Name, d.f.Now), n)
+func (c *choice) adopt() {
+	p := &c.plan
+	before, entries := c.Holder().Status.Seq, len(p.Others)+len(c.entries)-len(p.Released())
+	for _, n := range c.orphans {
+		e := c.tagged(protocol.Adopt(n.Record, n.Name, c.Now), n)
 		p.Seq = max(p.Seq, e.Seq)
 		if e.Seq > before && entries >= int(p.SharedLimit) || entries >= v1alpha1.MaxGrants {
 			p.learned = p.learned || e.Seq > before
@@ -271,62 +279,62 @@ func (d *Draft) adopt() {
 }
 
 // grant chooses among the nodes that need a reboot, and records why each other one waits.
-func (d *Draft) grant() {
-	sees := view{fleet: d.f, slots: d.slots}
-	for i, ring := range d.f.rings.split(d.f.governed) {
-		d.grantAmong(ring, sees)
-		if sees.unfinished == nil && i < len(d.f.rings.order) {
-			sees.unfinished = unfinished(d, d.f.rings.order[i], ring)
+func (c *choice) grant() {
+	for i, ring := range c.rings.split(c.governed) {
+		c.grantAmong(ring)
+		if c.unfinished == nil && i < len(c.rings.order) {
+			c.unfinished = unfinished(c, c.rings.order[i], ring)
 		}
 	}
 }
 
 // grantAmong chooses among the nodes of one ring.
-func (d *Draft) grantAmong(ring []*record.Node, sees view) {
+func (c *choice) grantAmong(ring []*record.Node) {
+	c.ahead = nil
 	var candidates []*record.Node
 	for _, n := range ring {
-		if !n.NeedsReboot() || d.f.held(n) {
+		if !n.NeedsReboot() || c.held(n) {
 			continue
 		}
-		if o := sees.first(beforeGrant, n); o != nil {
-			d.waiting[n.Name] = sees.foresee(o, n)
+		if o := c.first(beforeGrant, n); o != nil {
+			c.waiting[n.Name] = c.foresee(o, n)
 			continue
 		}
 		candidates = append(candidates, n)
 	}
-	d.f.order(candidates)
+	c.order(candidates)
 	for _, n := range candidates {
-		o := sees.first(turn, n)
+		o := c.first(turn, n)
 		if o.reaches(fleetChecks) {
 			// The node is next, but a check that blocks all nodes may still block it. The nodes
 			// after it are judged as if it were down, and keep their reports.
-			d.slots.take(n.Name, d.f.rings.Of(n), d.f.domain(n))
-			d.lent = d.lent || o != nil
+			c.slots.take(n.Name, c.rings.Of(n), c.domain(n))
+			c.lent = c.lent || o != nil
 		}
 		if o != nil {
-			d.waiting[n.Name] = o
-			if sees.ahead == nil && o.Reason == v1alpha1.ReasonDomainBusy {
-				sees.ahead = n
+			c.waiting[n.Name] = o
+			if c.ahead == nil && o.Reason == v1alpha1.ReasonDomainBusy {
+				c.ahead = n
 			}
 			continue
 		}
-		e := d.f.tagged(protocol.Enter(d.plan.Seq, n.Record, n.Name, n.BootID, d.f.Now), n)
-		e.NeedSince, e.OSVersion, e.Try = n.NeedSince(), n.OSVersion, d.f.tries(n) > 0
-		d.plan.Seq, d.plan.Granted = e.Seq, append(d.plan.Granted, e)
+		e := c.tagged(protocol.Enter(c.plan.Seq, n.Record, n.Name, n.BootID, c.Now), n)
+		e.NeedSince, e.OSVersion, e.Try = n.NeedSince(), n.OSVersion, c.tries(n) > 0
+		c.plan.Seq, c.plan.Granted = e.Seq, append(c.plan.Granted, e)
 	}
 }
 
 // rebootOf returns the node's reboot unless it is over, even if the ledger still has to take it
 // back.
-func (d *Draft) rebootOf(node string) *Reboot {
-	for _, t := range d.plan.UnderWay() {
+func (c *choice) rebootOf(node string) *Reboot {
+	for _, t := range c.plan.UnderWay() {
 		if t.Entry.Node == node && t.Action != ReleaseEntry {
 			return &t
 		}
 	}
-	for _, n := range d.f.orphans {
+	for _, n := range c.orphans {
 		if n.Name == node {
-			t := d.f.reboot(d.f.entry(n))
+			t := c.reboot(c.entry(n))
 			return &t
 		}
 	}

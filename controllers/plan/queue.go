@@ -48,13 +48,13 @@ func (f *fleet) order(nodes []*record.Node) {
 	}
 }
 
-// precedence says why the node in v.ahead goes before n of the same ring in spite of their domains,
+// precedence says why the node in c.ahead goes before n of the same ring in spite of their domains,
 // by keys 2 to 6 of compareCandidates. It returns "" if it does not.
-func (v view) precedence(n *record.Node) string {
-	if v.ahead == nil {
+func precedence(c *choice, n *record.Node) string {
+	if c.ahead == nil {
 		return ""
 	}
-	switch ahead, other := v.candidate(v.ahead), v.candidate(n); {
+	switch ahead, other := c.candidate(c.ahead), c.candidate(n); {
 	case ahead.tries < other.tries:
 		return "a PodDisruptionBudget is closed on " + n.Name
 	case ahead.urgent && !other.urgent:

@@ -147,7 +147,7 @@ func soaks(n *record.Node, back time.Time, soak time.Duration) (until time.Time,
 
 // ringWaits blocks a node until all nodes of the earlier rings are done. All waiting nodes show the
 // same message.
-func ringWaits(v view, _ *record.Node) *Blocked { return v.unfinished }
+func ringWaits(c *choice, _ *record.Node) *Blocked { return c.unfinished }
 
 // left is a node of a ring that is not done, with the reason.
 type left struct {
@@ -184,7 +184,7 @@ func (l left) rank() int {
 
 // unfinished returns what later rings wait for in this one, once its nodes are decided about, or
 // nil. Nodes that a person has paused do not count.
-func unfinished(d *Draft, ring v1alpha1.Ring, members []*record.Node) *Blocked {
+func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *Blocked {
 	var first left
 	var last *record.Node
 	var until time.Time
@@ -193,8 +193,8 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*record.Node) *Blocked {
 		if n.Paused {
 			continue
 		}
-		ends, down := d.f.rings.soaks(n, soak)
-		is := left{n.Name, undone(d, n, down)}
+		ends, down := c.rings.soaks(n, soak)
+		is := left{n.Name, undone(c, n, down)}
 		switch {
 		case is.reason == "" && (ends.After(until) || ends.Equal(until) && last != nil && n.Name < last.Name):
 			last, until = n, ends
@@ -205,29 +205,29 @@ func unfinished(d *Draft, ring v1alpha1.Ring, members []*record.Node) *Blocked {
 			}
 		}
 	}
-	lost := lostIn(d.f.attempts, ring.Name, d.plan.Reboots)
+	lost := lostIn(c.attempts, ring.Name, c.plan.Reboots)
 	switch {
 	case len(lost) > 0:
 		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
-			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, someOf(lost), d.f.name, v1alpha1.AnnotationResume)
+			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, someOf(lost), c.name, v1alpha1.AnnotationResume)
 	case first.node != "":
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
-	case d.f.Now.Before(until):
+	case c.Now.Before(until):
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s; its soak ends %s",
-			ring.Name, last.Name, d.f.instant(until.Add(-soak)), d.f.instant(until)).until(until)
+			ring.Name, last.Name, c.instant(until.Add(-soak)), c.instant(until)).until(until)
 	}
 	return nil
 }
 
 // undone returns why the node is not back in service, or "" if it is or needs no reboot.
-func undone(d *Draft, n *record.Node, down bool) v1alpha1.Reason {
-	switch o := d.waiting[n.Name]; {
+func undone(c *choice, n *record.Node, down bool) v1alpha1.Reason {
+	switch o := c.waiting[n.Name]; {
 	case o != nil && o.shortLived:
 		return v1alpha1.ReasonGranted // do not rewrite every node of later rings for a few seconds
 	case o != nil:
 		return o.Reason
-	case d.slots.hold(n.Name):
-		for _, t := range d.plan.Reboots {
+	case c.slots.hold(n.Name):
+		for _, t := range c.plan.Reboots {
 			if t.Entry.Node == n.Name {
 				return t.Reason
 			}

@@ -150,27 +150,27 @@ func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
 
 // runHookWaits makes the first nodes of a run wait for hooks.runBefore, and those of the next run
 // for hooks.runAfter.
-func runHookWaits(v view, _ *record.Node) *Blocked { return v.run.waits }
+func runHookWaits(c *choice, _ *record.Node) *Blocked { return c.run.waits }
 
 // nextRun returns the stage of the run after the plan, once nodes are chosen. A stage that begins
 // has no time yet; the write sets it.
-func (d *Draft) nextRun() *v1alpha1.RunHooks {
-	r, hooks := d.f.run, d.f.Policy.Spec.HooksOrDefault()
+func (c *choice) nextRun() *v1alpha1.RunHooks {
+	r, hooks := c.run, c.Policy.Spec.HooksOrDefault()
 	switch {
 	case r.over:
 		return nil
-	case r.asks == v1alpha1.RunBefore, r.is == nil && d.waitsForRun():
-		return d.ask(v1alpha1.RunBefore, hooks.RunBefore)
+	case r.asks == v1alpha1.RunBefore, r.is == nil && c.waitsForRun():
+		return c.ask(v1alpha1.RunBefore, hooks.RunBefore)
 	case r.asks == v1alpha1.RunAfter:
-		return d.askAfter()
-	case r.is == nil && len(d.plan.Ledger()) > 0 && len(hooks.RunAfter) > 0: // without hooks before the run, or after the status was lost
-		return d.ask(v1alpha1.RunRunning, nil)
+		return c.askAfter()
+	case r.is == nil && len(c.plan.Ledger()) > 0 && len(hooks.RunAfter) > 0: // without hooks before the run, or after the status was lost
+		return c.ask(v1alpha1.RunRunning, nil)
 	case r.is == nil || r.is.Stage == v1alpha1.RunAfter:
 		return r.is
 	}
-	switch stage := d.stageOf(r.is); {
+	switch stage := c.stageOf(r.is); {
 	case stage == v1alpha1.RunAfter:
-		return d.askAfter()
+		return c.askAfter()
 	case stage != r.is.Stage && r.is.Stage != v1alpha1.RunBefore:
 		r.is.Stage, r.is.At = stage, metav1.Time{}
 	}
@@ -179,51 +179,51 @@ func (d *Draft) nextRun() *v1alpha1.RunHooks {
 
 // ask begins a stage with a new number, above that of every answer present. A policy that was
 // deleted and applied again counts from 0, and old answers may have been applied with it.
-func (d *Draft) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
+func (c *choice) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	for _, key := range keys {
-		number, _, _ := strings.Cut(d.f.Policy.Annotations[string(key)], ":")
-		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-d.plan.Seq < record.MostNumbers {
-			d.plan.Seq = max(d.plan.Seq, answered)
+		number, _, _ := strings.Cut(c.Policy.Annotations[string(key)], ":")
+		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-c.plan.Seq < record.MostNumbers {
+			c.plan.Seq = max(c.plan.Seq, answered)
 		}
 	}
-	d.plan.Seq++
-	return &v1alpha1.RunHooks{Stage: stage, Number: d.plan.Seq, Asked: keys}
+	c.plan.Seq++
+	return &v1alpha1.RunHooks{Stage: stage, Number: c.plan.Seq, Asked: keys}
 }
 
 // askAfter ends the run. Without hooks.runAfter it is over at once, unless it failed before it
 // began and the next one must wait.
-func (d *Draft) askAfter() *v1alpha1.RunHooks {
-	keys, is := d.f.Policy.Spec.HooksOrDefault().RunAfter, d.f.run.is
+func (c *choice) askAfter() *v1alpha1.RunHooks {
+	keys, is := c.Policy.Spec.HooksOrDefault().RunAfter, c.run.is
 	if len(keys) == 0 && is.Reason == "" {
 		return nil
 	}
-	after := d.ask(v1alpha1.RunAfter, keys)
+	after := c.ask(v1alpha1.RunAfter, keys)
 	after.Reason, after.Message = is.Reason, is.Message
 	return after
 }
 
 // waitsForRun reports whether only the hooks before the run keep a node from its grant.
-func (d *Draft) waitsForRun() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(d.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
+func (c *choice) waitsForRun() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(c.waiting)), func(o *Blocked) bool { return o.check == v1alpha1.ReasonRunHookWaits })
 }
 
 // stageOf returns the stage of a run that has begun, from the state of the nodes. Granted reboots,
 // soaks and spacing belong to the run. Other blocks that end by themselves, such as gates, keep it
 // idle for at most the hooks' timeout.
-func (d *Draft) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
-	if len(d.plan.Ledger())+len(d.f.orphans)+len(d.plan.Unlisted) > 0 {
+func (c *choice) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
+	if len(c.plan.Ledger())+len(c.orphans)+len(c.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning
 	}
 	stage := v1alpha1.RunAfter
-	if d.f.dryRun() {
+	if c.dryRun() {
 		return stage
 	}
-	for _, n := range d.f.governed {
-		switch o := d.waiting[n.Name]; {
+	for _, n := range c.governed {
+		switch o := c.waiting[n.Name]; {
 		case o == nil:
 		case o.check == v1alpha1.ReasonSpacing, o.check == v1alpha1.ReasonRingWaits && !o.Until.IsZero(), o.shortLived:
 			return v1alpha1.RunRunning
-		case o.mayPass() && !d.slots.never(d.f.rings.Of(n)) && (is.Stage != v1alpha1.RunIdle || d.f.Now.Before(d.f.run.until)):
+		case o.mayPass() && !c.slots.never(c.rings.Of(n)) && (is.Stage != v1alpha1.RunIdle || c.Now.Before(c.run.until)):
 			stage = v1alpha1.RunIdle
 		}
 	}

@@ -166,9 +166,9 @@ func (l *limited) add(n *record.Node, g Governance, inLedger bool) {
 }
 
 // sharedPolicyNotFound blocks all nodes if the policy has no limit to share.
-func sharedPolicyNotFound(v view, _ *record.Node) *Blocked {
-	if why := v.Governor.unshared[v.name]; why != "" {
-		return blocked(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", v.name, why)
+func sharedPolicyNotFound(c *choice, _ *record.Node) *Blocked {
+	if why := c.Governor.unshared[c.name]; why != "" {
+		return blocked(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", c.name, why)
 	}
 	return nil
 }

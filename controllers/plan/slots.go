@@ -207,12 +207,12 @@ func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 
 // budgetExhausted keeps reboots within maxUnavailable of the policy and of the node's ring. A node
 // that is already down takes no new slot.
-func budgetExhausted(v view, n *record.Node) *Blocked {
-	if o := v.limited.otherLedger(v.name); o != nil {
+func budgetExhausted(c *choice, n *record.Node) *Blocked {
+	if o := c.limited.otherLedger(c.name); o != nil {
 		return o
 	}
-	for _, share := range v.slots.of(v.rings.Of(n)) {
-		if o := share.exhausted(n, v.Now); o != nil {
+	for _, share := range c.slots.of(c.rings.Of(n)) {
+		if o := share.exhausted(n, c.Now); o != nil {
 			return o
 		}
 	}
@@ -223,17 +223,17 @@ func budgetExhausted(v view, n *record.Node) *Blocked {
 // concurrency.spacing after a rebooted node is back in
 // service. Gate answers are never older than the shortest spacing, so they reflect the time after
 // that reboot.
-func spaced(v view, _ *record.Node) *Blocked {
-	if o := v.slots.first.waits(v); o != nil {
+func spaced(c *choice, _ *record.Node) *Blocked {
+	if o := c.slots.first.waits(c); o != nil {
 		return o
 	}
-	spacing := v.Policy.Spec.Spacing()
-	until := v.slots.lastBack.Add(spacing)
-	if spacing == 0 || v.slots.lastBack.IsZero() || !v.Now.Before(until) {
+	spacing := c.Policy.Spec.Spacing()
+	until := c.slots.lastBack.Add(spacing)
+	if spacing == 0 || c.slots.lastBack.IsZero() || !c.Now.Before(until) {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since %s; the next reboot may start %s",
-		v.instant(v.slots.lastBack), v.instant(until)).until(until)
+		c.instant(c.slots.lastBack), c.instant(until)).until(until)
 }
 
 // exhausted returns why the node cannot take a slot of the share, or nil if it can.
@@ -319,21 +319,21 @@ const isCordoned = "is cordoned"
 
 // controlPlaneGuard protects the quorum. It allows one control-plane node at a time, only while the
 // others are Ready, and only if one policy governs all of them.
-func controlPlaneGuard(v view, n *record.Node) *Blocked {
+func controlPlaneGuard(c *choice, n *record.Node) *Blocked {
 	if !n.ControlPlane {
 		return nil
 	}
-	for _, other := range v.controlPlane {
+	for _, other := range c.controlPlane {
 		if other == n {
 			continue
 		}
-		switch g := v.Governor.Govern(other); {
-		case v.held(other) || v.slots.hold(other.Name):
+		switch g := c.Governor.Govern(other); {
+		case c.held(other) || c.slots.hold(other.Name):
 			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
 		case !other.Ready:
 			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
-		case g.Policy != v.name:
-			return blocked(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", v.name, other.Name)
+		case g.Policy != c.name:
+			return blocked(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", c.name, other.Name)
 		}
 	}
 	return nil

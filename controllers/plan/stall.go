@@ -88,10 +88,10 @@ func (s *share) remedy() string {
 }
 
 // stallOf sums up the nodes that wait for others which nobody reboots. It returns nil if none do.
-func stallOf(d *Draft) *Stall {
+func stallOf(c *choice) *Stall {
 	var stall *Stall
-	for _, n := range d.f.governed {
-		o := d.waiting[n.Name]
+	for _, n := range c.governed {
+		o := c.waiting[n.Name]
 		if o == nil || o.stalledBy == nil {
 			continue
 		}

@@ -17,38 +17,38 @@ import (
 const maxNames = 5
 
 // count computes the numbers for status and metrics.
-func (d *Draft) count() {
-	p, c := &d.plan, &d.plan.Counts
-	*c = v1alpha1.NodeCounts{
-		Selected: int32(len(d.f.selected)), Reporting: int32(d.f.agents.reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(d.slots.used)),
+func (c *choice) count() {
+	p, counts := &c.plan, &c.plan.Counts
+	*counts = v1alpha1.NodeCounts{
+		Selected: int32(len(c.selected)), Reporting: int32(c.agents.reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(c.slots.used)),
 	}
 	if p.Deadlines != nil {
-		c.Overdue = p.Deadlines.Passed
+		counts.Overdue = p.Deadlines.Passed
 	}
 	failed := map[string]bool{}
-	for _, n := range d.f.governed {
+	for _, n := range c.governed {
 		if n.NeedsReboot() {
-			c.RebootRequired++
+			counts.RebootRequired++
 		}
 		if n.NeedsReboot() && (n.HasFailed() && !n.FailedTry() || n.HookRefused()) {
 			failed[n.Name] = true
 		}
-		if d.waiting[n.Name] != nil {
+		if c.waiting[n.Name] != nil {
 			p.OldestPending = timing.Earliest(p.OldestPending, n.WaitsSince())
 		}
 	}
 	for _, t := range p.Reboots {
 		if t.Rebooting() && t.Action != ReleaseEntry {
-			c.Rebooting++
+			counts.Rebooting++
 		}
 		if !t.FailedAt.IsZero() {
 			failed[t.Entry.Node] = true
 		}
 	}
-	c.Failed = int32(len(failed))
+	counts.Failed = int32(len(failed))
 	blocked := blockedBy(p.Decisions)
 	for _, b := range blocked {
-		c.Blocked += b.Count
+		counts.Blocked += b.Count
 	}
 	p.Blocked = blocked[:min(len(blocked), maxBlocked)]
 }
@@ -90,48 +90,48 @@ var needNoAction = map[v1alpha1.Reason]bool{
 }
 
 // next returns the next time at which the plan changes by itself.
-func (d *Draft) next() time.Time {
+func (c *choice) next() time.Time {
 	var next time.Time
 	consider := func(instants ...time.Time) {
 		for _, t := range instants {
-			if t.After(d.f.Now) {
+			if t.After(c.Now) {
 				next = timing.Earliest(next, t)
 			}
 		}
 	}
-	consider(d.f.Window.Next, d.f.agents.missedAt, d.f.run.until, d.f.believedFrom, record.Comes(resumedAt(d.f.Policy)))
-	if deadlines := d.plan.Deadlines; deadlines != nil {
+	consider(c.Window.Next, c.agents.missedAt, c.run.until, c.believedFrom, record.Comes(resumedAt(c.Policy)))
+	if deadlines := c.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
-	if closes := d.f.Window.ClosesAt; !closes.IsZero() {
-		consider(closes.Add(1 - d.f.reserve)) // the first instant at which the window is too short
+	if closes := c.Window.ClosesAt; !closes.IsZero() {
+		consider(closes.Add(1 - c.reserve)) // the first instant at which the window is too short
 	}
-	if pause := d.f.Policy.Spec.Pause; pause != nil && pause.Until != nil {
+	if pause := c.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
 	}
-	if last := d.f.Policy.Status.LastRebootAt; last != nil {
+	if last := c.Policy.Status.LastRebootAt; last != nil {
 		consider(record.Comes(last.Time))
 	}
-	for _, past := range d.f.Policy.Status.History {
+	for _, past := range c.Policy.Status.History {
 		consider(record.Comes(past.EndedAt.Time))
 	}
-	for _, t := range d.plan.UnderWay() {
+	for _, t := range c.plan.UnderWay() {
 		consider(t.Until, t.hookPatienceEnds())
 	}
-	for _, u := range d.plan.Unavailable {
+	for _, u := range c.plan.Unavailable {
 		consider(u.Since.Add(unavailablePatience))
 	}
-	for _, o := range d.waiting {
+	for _, o := range c.waiting {
 		consider(o.Until, o.looksFrom(), o.stallsAt)
 	}
-	for _, n := range d.f.governed {
-		consider(n.CredibleFrom(d.f.Now))
-		if !d.f.held(n) {
-			consider(d.f.annotationsUntil(n))
+	for _, n := range c.governed {
+		consider(n.CredibleFrom(c.Now))
+		if !c.held(n) {
+			consider(c.annotationsUntil(n))
 		}
 	}
-	for _, n := range d.f.byName {
-		consider(n.CredibleFrom(d.f.Now))
+	for _, n := range c.byName {
+		consider(n.CredibleFrom(c.Now))
 	}
 	return next
 }

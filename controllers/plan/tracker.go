@@ -117,7 +117,7 @@ func (t *tracker) awaitStart() {
 		return
 	}
 	if !t.Node.Shows(t.Entry.Seq) {
-		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), gateUnknown(view{fleet: t.f}, t.Node); {
+		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), gateUnknown(&choice{fleet: t.f}, t.Node); {
 		case !hooks.approved():
 			if t.awaitHooks(hooks); !t.FailedAt.IsZero() { // the agent has not seen the grant yet, so the slot can be freed
 				t.Action, t.FailedAt = CancelGrant, time.Time{}
@@ -159,7 +159,7 @@ func (t *tracker) withdrawal() *Blocked {
 	case t.f.dryRun():
 		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
 	}
-	return view{fleet: t.f}.first(untilBegun, n)
+	return (&choice{fleet: t.f}).first(untilBegun, n)
 }
 
 // awaitDrain handles a drain. The agent begins it after drain.leadTime and aborts it itself after

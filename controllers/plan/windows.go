@@ -12,63 +12,63 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-func blackout(v view, n *record.Node) *Blocked {
-	w := v.Window
-	if !w.Blackout || v.ignores(n, v1alpha1.UrgentIgnoresBlackouts) {
+func blackout(c *choice, n *record.Node) *Blocked {
+	w := c.Window
+	if !w.Blackout || ignores(c, n, v1alpha1.UrgentIgnoresBlackouts) {
 		return nil
 	}
 	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
-	due := record.IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
-	switch passes := record.IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresBlackouts); {
+	due := record.IgnoredFrom(c.Policy, n, v1alpha1.UrgentIgnoresWindows)
+	switch passes := record.IgnoredFrom(c.Policy, n, v1alpha1.UrgentIgnoresBlackouts); {
 	case !passes.IsZero() && timing.Earliest(w.OpensAt, passes).Equal(passes) && (due.Equal(passes) || passes.Before(w.Next)):
-		o.Message += v.atDeadline(passes)
+		o.Message += atDeadline(c, passes)
 		until = passes
 	case due.IsZero() || w.Next.IsZero() || !w.OpensAt.IsZero() && w.OpensAt.Before(due):
-		o.Message += v.opening(until)
+		o.Message += opening(c, until)
 	case !w.Next.Before(due): // when this blackout ends, the node is past its deadline and ignores windows
-		o.Message += ", until " + v.instant(w.Next) + " or longer"
+		o.Message += ", until " + c.instant(w.Next) + " or longer"
 		until = w.Next
 	default:
-		o.Message += v.atDeadline(due) + ", or later" // another blackout may follow
+		o.Message += atDeadline(c, due) + ", or later" // another blackout may follow
 		until = due
 	}
 	if w.BlackoutReason != "" {
 		o.Message += ": " + w.BlackoutReason
 	}
-	o.Message += notUrgent(v, n, "blackouts")
+	o.Message += notUrgent(c, n, "blackouts")
 	return o.until(until)
 }
 
-func windowClosed(v view, n *record.Node) *Blocked {
-	if v.Window.Open || v.ignores(n, v1alpha1.UrgentIgnoresWindows) {
+func windowClosed(c *choice, n *record.Node) *Blocked {
+	if c.Window.Open || ignores(c, n, v1alpha1.UrgentIgnoresWindows) {
 		return nil
 	}
-	opens, due := v.opening(v.Window.OpensAt), record.IgnoredFrom(v.Policy, n, v1alpha1.UrgentIgnoresWindows)
-	until := timing.Earliest(v.Window.OpensAt, due)
+	opens, due := opening(c, c.Window.OpensAt), record.IgnoredFrom(c.Policy, n, v1alpha1.UrgentIgnoresWindows)
+	until := timing.Earliest(c.Window.OpensAt, due)
 	if !due.IsZero() && until.Equal(due) {
-		opens = v.atDeadline(due)
+		opens = atDeadline(c, due)
 	}
-	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(v, n, "windows")).until(until)
+	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(c, n, "windows")).until(until)
 }
 
 // notUrgent explains why an urgent request does not ignore windows or blackouts. It returns "" for
 // nodes without an urgent request.
-func notUrgent(v view, n *record.Node, hours string) string {
+func notUrgent(c *choice, n *record.Node, hours string) string {
 	if !n.Urgent {
 		return ""
 	}
-	return fmt.Sprintf("; the request is urgent, but spec.urgent.requested of policy %s does not ignore %s", v.name, hours)
+	return fmt.Sprintf("; the request is urgent, but spec.urgent.requested of policy %s does not ignore %s", c.name, hours)
 }
 
-func (v view) atDeadline(due time.Time) string {
-	return "; this node may start " + v.instant(due) + ", at its deadline"
+func atDeadline(c *choice, due time.Time) string {
+	return "; this node may start " + c.instant(due) + ", at its deadline"
 }
 
-func (v view) opening(at time.Time) string {
+func opening(c *choice, at time.Time) string {
 	if at.IsZero() {
 		return "; none opens within a year"
 	}
-	return "; the next reboot may start " + v.instant(at)
+	return "; the next reboot may start " + c.instant(at)
 }
 
 // AssumedReboot is the assumed duration of drain and reboot together until the policy has seen one.
@@ -111,18 +111,18 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 
 // windowTooShort blocks a reboot that would end after the window. A node that holds a grant keeps
 // it: the window was long enough when it was granted, and hooks may have taken time since.
-func windowTooShort(v view, n *record.Node) *Blocked {
-	closes := v.Window.ClosesAt
-	if closes.IsZero() || v.held(n) || v.ignores(n, v1alpha1.UrgentIgnoresWindows) || !v.Now.Add(v.reserve).After(closes) {
+func windowTooShort(c *choice, n *record.Node) *Blocked {
+	closes := c.Window.ClosesAt
+	if closes.IsZero() || c.held(n) || ignores(c, n, v1alpha1.UrgentIgnoresWindows) || !c.Now.Add(c.reserve).After(closes) {
 		return nil
 	}
 	return blocked(v1alpha1.ReasonWindowTooShort, "the window closes %s, too soon for another reboot; "+
-		"status.history shows how long a drain and a reboot take", v.instant(closes))
+		"status.history shows how long a drain and a reboot take", c.instant(closes))
 }
 
 // ignores reports whether the node ignores windows or blackouts now.
-func (v view) ignores(n *record.Node, hours v1alpha1.UrgentIgnore) bool {
-	return record.Reached(record.IgnoredFrom(v.Policy, n, hours), v.Now)
+func ignores(c *choice, n *record.Node, hours v1alpha1.UrgentIgnore) bool {
+	return record.Reached(record.IgnoredFrom(c.Policy, n, hours), c.Now)
 }
 
 // DeadlinesHealth sums up the deadlines of a policy's nodes.
