@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -63,8 +64,8 @@ func newGauges() *gauges {
 }
 
 // set stores what a policy's plan reports, without reboots that are already released.
-func (g *gauges) set(policy string, p plan.Plan, w window.State, attention ...plan.Attention) {
-	gauges := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, attention)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
+func (g *gauges) set(policy string, p plan.Plan, w window.State, items ...attention.Item) {
+	gauges := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, items)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
 	for _, r := range p.UnderWay() {
 		if r.Node != nil && r.Action != plan.ReleaseEntry {
 			phase, since := r.State()
@@ -77,14 +78,14 @@ func (g *gauges) set(policy string, p plan.Plan, w window.State, attention ...pl
 }
 
 // attentionOf counts what needs a person, by kind.
-func (g *gauges) attentionOf(policy string, attention []plan.Attention) []prometheus.Metric {
-	counts := map[plan.AttentionKind]int{}
-	for _, kind := range plan.AttentionKinds {
-		if !(plan.Attention{Kind: kind}).Chosen() {
+func (g *gauges) attentionOf(policy string, items []attention.Item) []prometheus.Metric {
+	counts := map[attention.Kind]int{}
+	for _, kind := range attention.Kinds {
+		if !(attention.Item{Kind: kind}).Chosen() {
 			counts[kind] = 0
 		}
 	}
-	for _, a := range attention {
+	for _, a := range items {
 		if !a.Chosen() {
 			counts[a.Kind]++
 		}

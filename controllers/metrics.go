@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -56,10 +57,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // observe reports the plan of a policy.
-func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, attention ...plan.Attention) {
+func (m *Metrics) observe(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, items ...attention.Item) {
 	m.gone.Delete(policy.Name)
 	m.zero(policy.Name)
-	m.gauges.set(policy.Name, p, w, attention...)
+	m.gauges.set(policy.Name, p, w, items...)
 }
 
 // zero creates a policy's counters with value 0. Prometheus does not see a counter that begins at 1

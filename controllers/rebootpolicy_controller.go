@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/gate"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -104,7 +105,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 	p, err := r.converge(ctx, s)
 	if err == nil {
 		r.ledger.noteAdopted(s.Policy.UID)
-		r.Metrics.observe(s.Policy, p, s.Window, p.Attention(s.Policy, s.Now)...)
+		r.Metrics.observe(s.Policy, p, s.Window, attention.Of(&p, s.Policy, s.Now)...)
 		err = r.report(ctx, s, p)
 	} else if isRefusal(err) { // Nodes still show why they wait if the ledger cannot be written.
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.EventPolicyWriteRefused, "WriteStatus", answerOf(err))

@@ -139,6 +139,15 @@ func (o *Blocked) waitsForHours() bool {
 	return o != nil && (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed || o.check == v1alpha1.ReasonWindowTooShort)
 }
 
+// NeedsPerson reports whether only a person, or a change outside the operator, can end a wait for the
+// reason. Reasons that concern the whole policy do not count.
+func NeedsPerson(reason v1alpha1.Reason) bool { return needPerson[reason] }
+
+var needPerson = map[v1alpha1.Reason]bool{
+	v1alpha1.ReasonUndrainablePod: true, v1alpha1.ReasonUpdateNotApplied: true, v1alpha1.ReasonCoordinatorConflict: true,
+	v1alpha1.ReasonRecordUnreadable: true, v1alpha1.ReasonGateUnreachable: true, v1alpha1.ReasonNodeUnavailable: true,
+}
+
 // afterHours are the checks that can fail before a window opens and that only a person can change.
 // Gates are queried later, and a node that is not Ready now may be Ready by then.
 var afterHours = slices.DeleteFunc(slices.Clone(beforeGrant), func(c check) bool {

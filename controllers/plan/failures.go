@@ -149,6 +149,16 @@ func backingOff(c *choice, n *record.Node) *Blocked {
 	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, c.instant(until), c.attempts.RetryHint(n)).until(until)
 }
 
+// Failure is a failed attempt to reboot a node that still needs its reboot.
+type Failure struct {
+	Node   string
+	Reason v1alpha1.Reason
+	// Message says what failed.
+	Message string
+	// RetryAt is the time when the node may be tried again.
+	RetryAt time.Time
+}
+
 // failuresOf returns the nodes whose last attempt failed, by name. Reboots in progress are left
 // out, because they have their own deadline.
 func failuresOf(c *choice) []Failure {

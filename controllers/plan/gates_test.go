@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -300,13 +301,13 @@ func TestReboots_LooksBeforeTheWindow(t *testing.T) {
 			d := p.Decisions[0]
 			same(t, "message", tc.message, d.Message)
 			same(t, "looks", tc.looks, d.Preflight != "")
-			var attention strings.Builder
-			for _, a := range p.Attention(tc.situation.policies[0], tc.situation.now) {
-				if a.Kind != plan.AttentionAgents {
-					attention.WriteString(a.Message)
+			var texts strings.Builder
+			for _, a := range attention.Of(&p, tc.situation.policies[0], tc.situation.now) {
+				if a.Kind != attention.Agents {
+					texts.WriteString(a.Message)
 				}
 			}
-			same(t, "attention", tc.needsAttention, attention.String())
+			same(t, "attention", tc.needsAttention, texts.String())
 			if !tc.looks && tc.needsAttention == "" {
 				same(t, "next", evening, p.Next)
 			}

@@ -8,6 +8,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
+// HookPatience is the time that a hook has to answer before a person is told.
+const HookPatience = 5 * time.Minute
+
 // nodeHooks is the state of a node's hooks in one stage.
 type nodeHooks struct {
 	stage v1alpha1.HookStage

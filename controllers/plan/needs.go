@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -27,12 +26,4 @@ func ignoredConditions(f *fleet) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// ofConditions adds the nodes whose conditions a reboot did not end.
-func (a *attention) ofConditions() {
-	if nodes := a.plan.Ignored; len(nodes) > 0 {
-		a.because(AttentionBlocked, v1alpha1.ReasonConditionIgnored, fmt.Sprintf("%s: a condition of nodeConditions of policy %s lasts and does not count: "+
-			"a reboot did not end it, or its time cannot be right", someOf(nodes), a.policy.Name), "kubectl reboot explain "+nodes[0], nodes...)
-	}
 }

@@ -104,6 +104,10 @@ func stallOf(c *choice) *Stall {
 	return stall
 }
 
+// UnavailablePatience is the time for which an unavailable node may use up the limit before a person
+// is told.
+const UnavailablePatience = time.Hour
+
 // Unavailable is a node that is down or cordoned without a grant, and uses up a limit.
 type Unavailable struct {
 	Node string

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -119,7 +120,7 @@ func (c *choice) next() time.Time {
 		consider(t.Until, t.hookPatienceEnds())
 	}
 	for _, u := range c.plan.Unavailable {
-		consider(u.Since.Add(unavailablePatience))
+		consider(u.Since.Add(UnavailablePatience))
 	}
 	for _, o := range c.waiting {
 		consider(o.Until, o.looksFrom(), o.stallsAt)
@@ -265,4 +266,30 @@ func isNumbers(version string) bool {
 		}
 	}
 	return true
+}
+
+// silentNodes returns the nodes that should have reported by now whether they need a reboot, by
+// name.
+func silentNodes(f *fleet) []string {
+	var names []string
+	for _, n := range f.selected {
+		if n.Reports() || n.Windows || !n.Ready || n.Deleting || f.held(n) || f.Now.Sub(n.ReadySince) < agentGrace {
+			continue
+		}
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// contested returns a node of the conflicts, if possible one that needs a reboot.
+func contested(f *fleet) string {
+	first := ""
+	for _, name := range slices.Sorted(maps.Keys(f.conflicts)) {
+		if f.byName[name].NeedsReboot() {
+			return name
+		}
+		first = cmp.Or(first, name)
+	}
+	return first
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -138,9 +139,9 @@ func atRest(p status.Policy, n *record.Node) Tile {
 // from waiting ones.
 func stateOfNotice(n status.Notice) State {
 	switch n.Kind {
-	case plan.AttentionFailed, plan.AttentionOverdue:
+	case attention.Failed, attention.Overdue:
 		return Failed
-	case plan.AttentionUnavailable, plan.AttentionBlocked, plan.AttentionHook:
+	case attention.Unavailable, attention.Blocked, attention.Hook:
 		return Stuck
 	default:
 		return ""

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -146,7 +146,7 @@ func agents(c Cluster, f *findings) {
 	}
 	otherVersion(c, agent, f)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
-		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": it is unknown whether they need a reboot", plan.LookAtAgents, missing...)
+		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": it is unknown whether they need a reboot", attention.LookAtAgents, missing...)
 	}
 }
 

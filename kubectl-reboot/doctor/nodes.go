@@ -9,7 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -55,7 +55,7 @@ func engines(c Cluster, f *findings) {
 func (c Cluster) agentLogs() string {
 	agent := c.Agent()
 	if agent == nil {
-		return plan.LookAtAgents
+		return attention.LookAtAgents
 	}
 	return "kubectl logs -n " + agent.Namespace + " -l " + partLabel + "=" + agentPart + " --tail=20"
 }

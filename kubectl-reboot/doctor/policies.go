@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -74,9 +75,9 @@ func emptyRings(policy *v1alpha1.RebootPolicy, governed []*record.Node, f *findi
 // if it passes in a moment.
 func level(n status.Notice) Level {
 	switch n.Kind {
-	case plan.AttentionConflict, plan.AttentionAgents, status.ManagerLags, status.ManagerDown, status.NoPolicy:
+	case attention.Conflict, attention.Agents, status.ManagerLags, status.ManagerDown, status.NoPolicy:
 		return ""
-	case plan.AttentionDeadline, plan.AttentionRunHooks, plan.AttentionHook:
+	case attention.Deadline, attention.RunHooks, attention.Hook:
 		return Warning
 	default:
 	}

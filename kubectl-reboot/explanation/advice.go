@@ -7,6 +7,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -68,7 +69,7 @@ var grantedAdvice = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonRecordUnreadable: {"check whether the agent runs, because it repairs its record", allPods},
 	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
 	v1alpha1.ReasonHookFailed:       {"fix what the hook checks; the reboot continues once it answers \"true\"", allPods},
-	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; what may refuse its writes is listed by", plan.LookAtAdmission},
+	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; what may refuse its writes is listed by", attention.LookAtAdmission},
 	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
 }
 

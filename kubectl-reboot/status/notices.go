@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
@@ -17,7 +18,7 @@ import (
 const LookAtManager = "kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"
 
 // Kind is the kind of a notice.
-type Kind = plan.AttentionKind
+type Kind = attention.Kind
 
 // The kinds of notices that do not come from the plan of one policy.
 const (
@@ -41,14 +42,14 @@ type Notice struct {
 
 // Chosen reports whether nobody has to act, because a person chose this state or it ends in a
 // moment.
-func (n Notice) Chosen() bool { return n.Kind == ManagerLags || plan.Attention{Kind: n.Kind}.Chosen() }
+func (n Notice) Chosen() bool { return n.Kind == ManagerLags || attention.Item{Kind: n.Kind}.Chosen() }
 
 func (n Notice) equal(other Notice) bool { return n.Kind == other.Kind && n.Message == other.Message }
 
 // notices returns everything that stops a policy, most important first.
 func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Policy) []Notice {
 	var list []Notice
-	for _, a := range p.Attention(policy, f.Now) {
+	for _, a := range attention.Of(&p, policy, f.Now) {
 		list = append(list, Notice{Kind: a.Kind, Reason: a.Reason, Message: a.Message, Command: a.Command, Nodes: a.Nodes})
 	}
 	if f.Manager.Down(f.Now) { // the notice about the manager explains all the others
