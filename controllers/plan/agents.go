@@ -9,8 +9,12 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
+
+// maxNames is the number of nodes that a status or a message names.
+const maxNames = 5
 
 // agentGrace is the time that an agent has to start working after its pod changed or its node
 // became Ready. A rollout restarts every agent.
@@ -42,6 +46,11 @@ type agentCount struct {
 	missing            []string
 	// missedAt is the time when the next node counts as missing its agent, or zero.
 	missedAt time.Time
+}
+
+// countAgents begins to count, with the agents' pods or nil if they have not been read yet.
+func countAgents(agents *Agents, now time.Time) agentCount {
+	return agentCount{agents: agents, now: now}
 }
 
 // add counts a node. Its agent works if it has reported whether a reboot is needed and its pod is
@@ -96,7 +105,7 @@ func (c *agentCount) report(selected int) *AgentsHealth {
 	case len(c.missing) > 0:
 		r.Status, r.Reason = corev1.ConditionFalse, v1alpha1.ReasonAgentsMissing
 		r.Message = fmt.Sprintf("%d of %d nodes have no working agent, so it is unknown whether they need a reboot: %s",
-			len(c.missing), selected, someOf(c.missing))
+			len(c.missing), selected, message.Names(c.missing, maxNames))
 		if len(c.agents.Pods) == 0 && unknown == "" {
 			r.Message += "; no agent pod exists; check DaemonSet reboot-operator-agent"
 		}

@@ -120,7 +120,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
-		numbers:    record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: agentCount{agents: s.Agents, now: s.Now},
+		numbers:    record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: countAgents(s.Agents, s.Now),
 		selected: make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},
 	}

@@ -204,7 +204,7 @@ func (c *choice) report() {
 	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), c.slots.unavailable(c.fleet), stallOf(c)
 	p.Failures, p.Silent, p.Ignored, p.Contested = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet), contested(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
-	p.Versions, p.Agents, p.Deadlines = versionsOf(c.selected), c.agents.report(len(c.selected)), deadlinesOf(c.fleet)
+	p.Versions, p.Agents, p.Deadlines = versionsOf(c.selected), c.agents.report(len(c.selected)), deadlinesOf(c.Policy, c.governed, c.Now, c.Schedule.Zone())
 	c.count()
 	p.Batch = c.slots.first.batch(p)
 	if waitsForGates(p, c.waiting) {
