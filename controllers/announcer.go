@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -150,7 +151,7 @@ func (a *announcer) policyEvents(before, after *v1alpha1.RebootPolicy) {
 // that is overdue for a long time, such as a paused one, does not hide the others. last is the time
 // of the previous status that this process wrote, or zero. Comparing counts is not enough: a count
 // stays the same if one node is done when another passes its deadline.
-func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, current *plan.DeadlinesHealth, last time.Time) {
+func (a *announcer) deadlineEvents(before, after *v1alpha1.RebootPolicy, current *report.DeadlinesHealth, last time.Time) {
 	if current == nil {
 		return
 	}

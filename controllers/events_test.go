@@ -20,6 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -236,7 +237,7 @@ func TestDeadlineEvents(t *testing.T) {
 			before := &v1alpha1.RebootPolicy{}
 			before.Status.Nodes.Overdue = tc.before
 			r, recorder, _ := announcing(t)
-			r.deadlineEvents(before, before, &plan.DeadlinesHealth{Passed: tc.passed, PassedAt: tc.passedAt, Reason: v1alpha1.ReasonDeadlinePassed}, tc.last)
+			r.deadlineEvents(before, before, &report.DeadlinesHealth{Passed: tc.passed, PassedAt: tc.passedAt, Reason: v1alpha1.ReasonDeadlinePassed}, tc.last)
 			if diff := cmp.Diff(tc.want, emitted(recorder)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -31,7 +32,7 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 	}
 	a.metrics.observe(s.Policy, plan.Plan{
 		Counts: v1alpha1.NodeCounts{Selected: 9, Reporting: 8, RebootRequired: 7, Granted: 6, Rebooting: 5, Blocked: 4, Unavailable: 3, Failed: 2},
-		Agents: &plan.AgentsHealth{AgentsStatus: v1alpha1.AgentsStatus{Missing: 1}}, Deadlines: &plan.DeadlinesHealth{Near: 2, Passed: 1},
+		Agents: &report.AgentsHealth{AgentsStatus: v1alpha1.AgentsStatus{Missing: 1}}, Deadlines: &report.DeadlinesHealth{Near: 2, Passed: 1},
 		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, Limit: 2, Halt: plan.Halt{Halted: true},
 		Gates:    []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
 		RunWaits: "backup", RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},

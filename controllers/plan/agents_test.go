@@ -9,26 +9,27 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 )
 
 // TestReboots_Agents checks which nodes have a working agent. A report that an agent has left
 // behind is not enough.
 func TestReboots_Agents(t *testing.T) {
 	const grace = 30 * time.Second
-	pod := func(ready bool, since time.Duration) plan.AgentPod {
-		return plan.AgentPod{Ready: ready, Since: evening.Add(since)}
+	pod := func(ready bool, since time.Duration) report.AgentPod {
+		return report.AgentPod{Ready: ready, Since: evening.Add(since)}
 	}
 	ready, down := pod(true, -time.Hour), pod(false, -time.Hour)
 	silent := nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, -time.Hour)
-	pods := func(a, b plan.AgentPod) *plan.Agents {
-		return &plan.Agents{Pods: map[string]plan.AgentPod{"a": a, "b": b}}
+	pods := func(a, b report.AgentPod) *report.Agents {
+		return &report.Agents{Pods: map[string]report.AgentPod{"a": a, "b": b}}
 	}
-	none := &plan.Agents{}
-	unread := &plan.Agents{Unknown: "pods is forbidden"}
+	none := &report.Agents{}
+	unread := &report.Agents{Unknown: "pods is forbidden"}
 	granted := one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, protocol.GrantActive)), newHost("b"))
 	cases := map[string]struct {
 		situation situation
-		agents    *plan.Agents
+		agents    *report.Agents
 		summary   string
 		missing   []string
 		reason    v1alpha1.Reason
@@ -36,7 +37,7 @@ func TestReboots_Agents(t *testing.T) {
 	}{
 		"all work":                           {two(), pods(ready, ready), "2/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},
 		"one is not Ready: it has reported":  {two(), pods(ready, down), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
-		"one has no pod":                     {two(), &plan.Agents{Pods: map[string]plan.AgentPod{"a": ready}}, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
+		"one has no pod":                     {two(), &report.Agents{Pods: map[string]report.AgentPod{"a": ready}}, "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"no agent pod exists":                {two(), none, "0/2", []string{"a", "b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"one is Ready and has not reported":  {two(silent), pods(ready, ready), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"one was replaced just now":          {two(), pods(ready, pod(false, 0)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(grace)},
@@ -44,7 +45,7 @@ func TestReboots_Agents(t *testing.T) {
 		"its clock is a little ahead":        {two(), pods(ready, pod(false, 2*time.Second)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(2*time.Second + grace)},
 		"its clock is ahead":                 {two(), pods(ready, pod(false, time.Hour)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"its node has just come": {
-			two(nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -time.Second)), pods(ready, plan.AgentPod{}), "1/2", nil,
+			two(nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -time.Second)), pods(ready, report.AgentPod{}), "1/2", nil,
 			v1alpha1.ReasonAgentsReady, evening.Add(grace - time.Second),
 		},
 		"its node is down":             {two(notReady), pods(ready, down), "1/2", nil, v1alpha1.ReasonAgentsReady, time.Time{}},

@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -40,7 +41,7 @@ type Snapshot struct {
 	// lately.
 	Gates []v1alpha1.GateStatus
 	// Agents are the pods of the agents, or nil if they have not been read yet.
-	Agents *Agents
+	Agents *report.Agents
 	// Refused are the writes about granted reboots that the API server refused last, by node.
 	Refused map[string]Refusal
 	// RebootInterval is the least time between a node's return to service and its next grant. 0
@@ -64,7 +65,7 @@ type fleet struct {
 	// selected are all nodes that this policy governs, including those at rest. agents counts their
 	// agents.
 	selected []*record.Node
-	agents   agentCount
+	agents   report.AgentCount
 	// conflicts are the nodes that several policies of the same priority select, this one among
 	// them. The values are those policies.
 	conflicts map[string][]string
@@ -120,7 +121,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
-		numbers:    record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: countAgents(s.Agents, s.Now),
+		numbers:    record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: report.CountAgents(s.Agents, s.Now),
 		selected: make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
 		inLedger: map[string]bool{},
 	}
@@ -237,7 +238,7 @@ func (f *fleet) add(n *record.Node) {
 // about it.
 func (f *fleet) govern(n *record.Node, held bool) {
 	f.selected = append(f.selected, n)
-	f.agents.add(n, held)
+	f.agents.Add(n, held)
 	if soaks := f.rings.add(n, f.Now); held || soaks || !n.AtRest(needsOf(f, n)) {
 		f.governed = append(f.governed, n)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 )
 
 // Plan is everything that is decided about one policy from one snapshot.
@@ -72,9 +73,9 @@ type Plan struct {
 	// Versions counts the OS versions that the nodes run.
 	Versions []v1alpha1.SystemVersions
 	// Agents reports on the nodes' agents, or is nil while their pods have not been read.
-	Agents *AgentsHealth
+	Agents *report.AgentsHealth
 	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
-	Deadlines *DeadlinesHealth
+	Deadlines *report.DeadlinesHealth
 	Halt      Halt
 	// Invalid says what is wrong with the spec. If it is set, nothing is granted.
 	Invalid string
@@ -204,7 +205,7 @@ func (c *choice) report() {
 	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), c.slots.unavailable(c.fleet), stallOf(c)
 	p.Failures, p.Silent, p.Ignored, p.Contested = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet), contested(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
-	p.Versions, p.Agents, p.Deadlines = versionsOf(c.selected), c.agents.report(len(c.selected)), deadlinesOf(c.Policy, c.governed, c.Now, c.Schedule.Zone())
+	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), c.agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
 	c.count()
 	p.Batch = c.slots.first.batch(p)
 	if waitsForGates(p, c.waiting) {

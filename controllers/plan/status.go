@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -20,7 +21,7 @@ const maxNodes = 5
 func (c *choice) count() {
 	p, counts := &c.plan, &c.plan.Counts
 	*counts = v1alpha1.NodeCounts{
-		Selected: int32(len(c.selected)), Reporting: int32(c.agents.reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(c.slots.used)),
+		Selected: int32(len(c.selected)), Reporting: int32(c.agents.Reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(c.slots.used)),
 	}
 	if p.Deadlines != nil {
 		counts.Overdue = p.Deadlines.Passed
@@ -99,7 +100,7 @@ func (c *choice) next() time.Time {
 			}
 		}
 	}
-	consider(c.Window.Next, c.agents.missedAt, c.run.until, c.believedFrom, record.Comes(resumedAt(c.Policy)))
+	consider(c.Window.Next, c.agents.MissedAt, c.run.until, c.believedFrom, record.Comes(resumedAt(c.Policy)))
 	if deadlines := c.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
@@ -141,7 +142,7 @@ func (c *choice) next() time.Time {
 func silentNodes(f *fleet) []string {
 	var names []string
 	for _, n := range f.selected {
-		if n.Reports() || n.Windows || !n.Ready || n.Deleting || f.held(n) || f.Now.Sub(n.ReadySince) < agentGrace {
+		if n.Reports() || n.Windows || !n.Ready || n.Deleting || f.held(n) || f.Now.Sub(n.ReadySince) < report.AgentGrace {
 			continue
 		}
 		names = append(names, n.Name)

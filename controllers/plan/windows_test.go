@@ -9,7 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -55,20 +55,20 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 	near, passed := v1alpha1.ReasonDeadlineNear, v1alpha1.ReasonDeadlinePassed
 	for name, tc := range map[string]struct {
 		hosts []*host
-		want  plan.DeadlinesHealth
+		want  report.DeadlinesHealth
 	}{
-		"no node needs a reboot": {[]*host{newHost("a", needsSince(9*day))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime}},
+		"no node needs a reboot": {[]*host{newHost("a", needsSince(9*day))}, report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime}},
 		"before three quarters of it": {
-			[]*host{needy("a", needsSince(3*day-minute))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
+			[]*host{needy("a", needsSince(3*day-minute))}, report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
 		},
-		"from three quarters of it on": {[]*host{needy("a", needsSince(3*day)), needy("b", needsSince(day))}, plan.DeadlinesHealth{
+		"from three quarters of it on": {[]*host{needy("a", needsSince(3*day)), needy("b", needsSince(day))}, report.DeadlinesHealth{
 			Near: 1, Reason: near, Message: "1 node close to the deadline: a by Tue 2026-06-02 22:00:00 UTC", Next: evening.Add(day),
 		}},
-		"past it": {[]*host{needy("a", needsSince(4*day))}, plan.DeadlinesHealth{
+		"past it": {[]*host{needy("a", needsSince(4*day))}, report.DeadlinesHealth{
 			Passed: 1, PassedAt: evening, Reason: passed, Message: "1 node past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC",
 		}},
 		"five nodes, those first that are due first": {
-			append(hosts(needy, "a b c", needsSince(3*day)), needy("d", needsSince(5*day)), needy("e", needsSince(4*day))), plan.DeadlinesHealth{
+			append(hosts(needy, "a b c", needsSince(3*day)), needy("d", needsSince(5*day)), needy("e", needsSince(4*day))), report.DeadlinesHealth{
 				Near: 3, Passed: 2, PassedAt: evening, Reason: passed, Next: evening.Add(day),
 				Message: "2 nodes past the deadline, 3 close to it: d since Sun 2026-05-31 22:00:00 UTC, " +
 					"e since Mon 2026-06-01 22:00:00 UTC, a by Tue 2026-06-02 22:00:00 UTC and 2 more",
@@ -76,29 +76,29 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 		},
 		"a paused node, and one that is being rebooted": {
 			[]*host{needy("a", needsSince(4*day), annotated(v1alpha1.AnnotationPaused, "disk")), needy("b", needsSince(4*day), grant(1, protocol.GrantActive))},
-			plan.DeadlinesHealth{
+			report.DeadlinesHealth{
 				Passed: 2, PassedAt: evening, Reason: passed,
 				Message: "2 nodes past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC, b since Mon 2026-06-01 22:00:00 UTC",
 			},
 		},
 		"the start of the need is unknown": {
-			[]*host{needy("a", needsAt(time.Time{})), needy("b", needsAt(time.Unix(0, 0)))}, plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime},
+			[]*host{needy("a", needsAt(time.Time{})), needy("b", needsAt(time.Unix(0, 0)))}, report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime},
 		},
 		"a need that survived a reboot counts from that reboot": {
 			[]*host{needy("a", needsSince(9*day), grant(5, protocol.GrantFinished, grantedAt(-minute)))},
-			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
+			report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 		"a need that survived a reboot counts from it while the next one is granted": {
 			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantActive))},
-			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
+			report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 		"a need that survived a reboot counts from it when the next grant is cancelled": {
 			[]*host{needy("a", needsSince(9*day), reportedBack(-minute), grant(6, protocol.GrantCancelled))},
-			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
+			report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(3*day - minute)},
 		},
 		"a need since the last reboot": {
 			[]*host{needy("a", needsSince(3*day-minute), reportedBack(-9*day), grant(6, protocol.GrantCancelled))},
-			plan.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
+			report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

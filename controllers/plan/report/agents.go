@@ -1,4 +1,6 @@
-package plan
+// Package report counts what is only reported about the nodes of a policy: their agents, versions and
+// deadlines. Nothing is decided from it.
+package report
 
 import (
 	"fmt"
@@ -16,9 +18,9 @@ import (
 // maxNames is the number of nodes that a status or a message names.
 const maxNames = 5
 
-// agentGrace is the time that an agent has to start working after its pod changed or its node
+// AgentGrace is the time that an agent has to start working after its pod changed or its node
 // became Ready. A rollout restarts every agent.
-const agentGrace = 30 * time.Second
+const AgentGrace = 30 * time.Second
 
 // Agents holds the pods of the agents.
 type Agents struct {
@@ -35,29 +37,29 @@ type AgentPod struct {
 	Since time.Time
 }
 
-// agentCount counts the nodes of a policy by the state of their agents.
-type agentCount struct {
+// AgentCount counts the nodes of a policy by the state of their agents.
+type AgentCount struct {
 	// agents are the agents' pods, or nil if they have not been read yet.
 	agents *Agents
 	now    time.Time
-	// reporting is the number of nodes that have reported whether they need a reboot, and working
+	// Reporting is the number of nodes that have reported whether they need a reboot, and working
 	// the number with a working agent. missing are the names of the nodes without one.
-	reporting, working int
+	Reporting, working int
 	missing            []string
-	// missedAt is the time when the next node counts as missing its agent, or zero.
-	missedAt time.Time
+	// MissedAt is the time when the next node counts as missing its agent, or zero.
+	MissedAt time.Time
 }
 
-// countAgents begins to count, with the agents' pods or nil if they have not been read yet.
-func countAgents(agents *Agents, now time.Time) agentCount {
-	return agentCount{agents: agents, now: now}
+// CountAgents begins to count, with the agents' pods or nil if they have not been read yet.
+func CountAgents(agents *Agents, now time.Time) AgentCount {
+	return AgentCount{agents: agents, now: now}
 }
 
-// add counts a node. Its agent works if it has reported whether a reboot is needed and its pod is
+// Add counts a node. Its agent works if it has reported whether a reboot is needed and its pod is
 // Ready. A report alone proves little, because it outlives the agent.
-func (c *agentCount) add(n *record.Node, held bool) {
+func (c *AgentCount) Add(n *record.Node, held bool) {
 	if n.Reports() {
-		c.reporting++
+		c.Reporting++
 	}
 	if c.agents == nil {
 		return
@@ -74,20 +76,20 @@ func (c *agentCount) add(n *record.Node, held bool) {
 
 // miss counts a node without a working agent once agentGrace is over. A time too far in the future
 // is ignored, otherwise the node would never be counted.
-func (c *agentCount) miss(n *record.Node, changed time.Time) {
+func (c *AgentCount) miss(n *record.Node, changed time.Time) {
 	since := timing.Latest(n.ReadySince, changed)
-	due := since.Add(agentGrace)
+	due := since.Add(AgentGrace)
 	switch {
 	case !record.HasCome(since, c.now) || !c.now.Before(due):
 		c.missing = append(c.missing, n.Name)
 	default:
-		c.missedAt = timing.Earliest(c.missedAt, due)
+		c.MissedAt = timing.Earliest(c.MissedAt, due)
 	}
 }
 
-// report returns the wanted status.agents and condition AgentsReady, or nil if both stay as they
+// Report returns the wanted status.agents and condition AgentsReady, or nil if both stay as they
 // are because the pods are not known yet.
-func (c *agentCount) report(selected int) *AgentsHealth {
+func (c *AgentCount) Report(selected int) *AgentsHealth {
 	if c.agents == nil {
 		return nil
 	}

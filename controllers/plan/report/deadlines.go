@@ -1,4 +1,4 @@
-package plan
+package report
 
 import (
 	"cmp"
@@ -28,9 +28,9 @@ type DeadlinesHealth struct {
 // maxDeadlines is the number of nodes that condition DeadlineNear names.
 const maxDeadlines = 3
 
-// deadlinesOf returns the content of condition DeadlineNear for the nodes of a policy, or nil if it
+// Deadlines returns the content of condition DeadlineNear for the nodes of a policy, or nil if it
 // has no deadline. Times are shown in the zone.
-func deadlinesOf(policy *v1alpha1.RebootPolicy, nodes []*record.Node, now time.Time, zone *time.Location) *DeadlinesHealth {
+func Deadlines(policy *v1alpha1.RebootPolicy, nodes []*record.Node, now time.Time, zone *time.Location) *DeadlinesHealth {
 	deadline := policy.Spec.Deadline
 	if deadline == nil {
 		return nil

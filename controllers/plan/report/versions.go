@@ -1,4 +1,4 @@
-package plan
+package report
 
 import (
 	"cmp"
@@ -35,8 +35,8 @@ type versionCount struct {
 	of   *v1alpha1.VersionNodes
 }
 
-// versionsOf returns the wanted status.versions for these nodes.
-func versionsOf(nodes []*record.Node) []v1alpha1.SystemVersions {
+// Versions returns the wanted status.versions for these nodes.
+func Versions(nodes []*record.Node) []v1alpha1.SystemVersions {
 	var c versionCount
 	for _, n := range nodes {
 		c.add(n)
