@@ -168,12 +168,9 @@ func (f *fleet) reboots() []Reboot {
 
 // reboot decides what to do about one entry.
 func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
-	t := tracker{f: f, Reboot: Reboot{Entry: record.Dated(e, f.Now), Node: f.byName[e.Node], Action: Wait, Reason: v1alpha1.ReasonGranted}}
-	t.track()
-	if t.Action.WritesNode() {
-		t.noteRefusal()
-	}
-	return t.Reboot
+	return Pass{
+		Now: f.Now, Policy: f.Policy, Zone: f.Schedule.Zone(), Ledger: f.limited.ledger, Refused: f.Refused, Unread: f.Unread, Checks: checks{f},
+	}.Follow(e, f.byName[e.Node])
 }
 
 // paused reports whether the policy is paused and spec.urgent.all does not override that.

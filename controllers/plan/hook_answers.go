@@ -3,22 +3,11 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
-
-// answersForOne introduces the command in the message about hooks of a run.
-const answersForOne = "; this answers for one: "
-
-// AnswerRunHook splits the message about hooks of a run into what is waited for and the command
-// that answers one hook, which is empty if no hook has been told to run.
-func AnswerRunHook(message string) (text, command string) {
-	text, command, _ = strings.Cut(message, answersForOne)
-	return text, command
-}
 
 // WaitingHooks returns the hooks of the node that have not approved.
 func (t Reboot) WaitingHooks() []v1alpha1.AnnotationKey {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -26,7 +27,7 @@ func (h nodeHooks) approved() bool { return h.begun && len(h.waiting)+len(h.refu
 
 // hooksOf returns the state of a stage's hooks on the node.
 func (t *tracker) hooksOf(stage v1alpha1.HookStage) nodeHooks {
-	hooks := t.f.Policy.Spec.HooksOrDefault()
+	hooks := t.pass.Policy.Spec.HooksOrDefault()
 	keys := hooks.Of(stage)
 	if len(keys) == 0 || !t.times().InHookPhase(stage, keys) {
 		return nodeHooks{stage: stage, begun: len(keys) == 0}
@@ -43,14 +44,14 @@ func (t *tracker) awaitHooks(h nodeHooks) {
 		t.Action, t.Reason, t.Message = BeginHooks, v1alpha1.ReasonWaitingForHook, "hooks start"
 		t.Stage, t.Until = h.stage, time.Time{}
 	case len(h.refused) > 0:
-		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+list(h.refused), time.Time{}
+		t.Reason, t.Message, t.Until = v1alpha1.ReasonHookFailed, "a hook refused: "+strings.Join(h.refused, ", "), time.Time{}
 		t.FailedAt = t.times().HookRefusedAt()
-	case !t.f.Now.Before(h.deadline):
+	case !t.pass.Now.Before(h.deadline):
 		t.Reason, t.FailedAt, t.Until = v1alpha1.ReasonHookTimedOut, h.deadline, time.Time{}
-		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.f.instant(h.deadline), list(h.waiting))
+		t.Message = fmt.Sprintf("hooks have not approved by %s: %s", t.pass.instant(h.deadline), strings.Join(h.waiting, ", "))
 	default:
 		t.Reason, t.Until = v1alpha1.ReasonWaitingForHook, h.deadline
-		t.Message = fmt.Sprintf("waiting for annotations to be \"true\" by %s: %s", t.f.instant(h.deadline), list(h.waiting))
+		t.Message = fmt.Sprintf("waiting for annotations to be \"true\" by %s: %s", t.pass.instant(h.deadline), strings.Join(h.waiting, ", "))
 	}
 }
 

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -65,9 +63,9 @@ type Reboot struct {
 	Refused string
 	// takesPods is the value that NoteTaint records.
 	takesPods bool
-	// crowdedOut says why the limit leaves no slot for the reboot, or is nil if it is not cancelled
+	// CrowdedOut says why the limit leaves no slot for the reboot, or is nil if it is not cancelled
 	// for that.
-	crowdedOut *Blocked
+	CrowdedOut *Cause
 }
 
 // backAt returns when the rebooted node was back in service, or zero if it is not, or if the grant
@@ -165,39 +163,13 @@ func hooked(reason v1alpha1.Reason) bool {
 // appears reports whether the node is about to see its grant for the first time.
 func (t Reboot) appears() bool { return t.Action == PublishGrant && !t.Rebooting() }
 
-// cancelWhere cancels a grant that the node has not seen yet, if o is set: the limit leaves no slot
-// for it.
-func (t Reboot) cancelWhere(o *Blocked) Reboot {
-	if o != nil && t.appears() {
-		t.Action, t.Reason, t.Message, t.crowdedOut = CancelGrant, o.Reason, o.Message, o
+// CrowdOut cancels a grant that the node has not seen yet, if there is a cause: the limit leaves no
+// slot for it.
+func (t Reboot) CrowdOut(cause *Cause) Reboot {
+	if cause != nil && t.appears() {
+		t.Action, t.Reason, t.Message, t.CrowdedOut = CancelGrant, cause.Reason, cause.Message, cause
 	}
 	return t
-}
-
-// Again decides about one entry again, from a newer reading of its node, which is nil if the Node
-// does not exist. Whether the policy has halted and whether there is room stay as planned, because
-// that depends on all nodes. It returns the zero Reboot if the ledger does not hold the entry.
-func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) Reboot {
-	s.Nodes = nil
-	if n != nil {
-		s.Nodes = []*record.Node{n}
-	}
-	f := newFleet(s, &p.Halt)
-	for _, held := range f.entries {
-		if held.Node == e.Node && held.Seq == e.Seq {
-			i := slices.IndexFunc(p.Reboots, func(t Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
-			if i < 0 {
-				return f.reboot(held)
-			}
-			return f.reboot(held).cancelWhere(p.Reboots[i].crowdedOut)
-		}
-	}
-	for _, n := range f.unlisted {
-		if own := f.entry(n); own.Seq == e.Seq {
-			return f.reboot(own)
-		}
-	}
-	return Reboot{}
 }
 
 // Refusal is an answer of the API server that refused a write about a granted reboot. An admission
@@ -213,28 +185,6 @@ type Refusal struct {
 
 // text returns the answer in one line of bounded length.
 func (r Refusal) text() string { return message.Shorten(record.MaxMessage, r.Answer) }
-
-// Refused returns how many nodes hold a slot while the API server refuses the write that is due,
-// and a message about them.
-func (p *Plan) Refused() (nodes int, message string) {
-	var others []string
-	for _, t := range p.Reboots {
-		switch {
-		case t.Refused == "":
-			continue
-		case nodes == 0:
-			message = fmt.Sprintf("node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s",
-				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
-		default:
-			others = append(others, t.Entry.Node)
-		}
-		nodes++
-	}
-	if len(others) > 0 {
-		message += "; the same holds for " + someOf(others)
-	}
-	return nodes, message
-}
 
 // keepsSlot says how long a node that refuses all writes keeps its slot.
 func (t Reboot) keepsSlot() string {

@@ -247,3 +247,13 @@ func sameStage(run *v1alpha1.RunStatus, is *v1alpha1.RunHooks) bool {
 	was := run.Hooks
 	return was.Stage == is.Stage && was.Number == is.Number && was.At.Equal(&is.At) && was.Reason == is.Reason && was.Message == is.Message
 }
+
+// answersForOne introduces the command in the message about hooks of a run.
+const answersForOne = "; this answers for one: "
+
+// AnswerRunHook splits the message about hooks of a run into what is waited for and the command
+// that answers one hook, which is empty if no hook has been told to run.
+func AnswerRunHook(message string) (text, command string) {
+	text, command, _ = strings.Cut(message, answersForOne)
+	return text, command
+}

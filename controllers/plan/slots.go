@@ -266,7 +266,7 @@ func crowdOut(f *fleet, reboots []Reboot) {
 			continue
 		}
 		o := s.crowded(f, t.Node)
-		if reboots[i] = t.cancelWhere(o); o != nil {
+		if reboots[i] = t.CrowdOut(o.cause()); o != nil {
 			for _, share := range s.of(f.rings.Of(t.Node)) {
 				delete(share.used, t.Node.Name)
 			}

@@ -22,7 +22,7 @@ func (t *tracker) awaitTaints() bool {
 		t.Action, t.takesPods = NoteTaint, taint == ""
 		return true
 	}
-	timeout := t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
+	timeout := t.pass.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
 	t.overdue(noted.At.Add(timeout), v1alpha1.ReasonStartupTaint, fmt.Sprintf(
 		"the node is Ready, but taint %s has kept pods off it since the reboot, for more than %s; its slot is kept: look at what removes the "+
 			"taint, or if it is to stay, run: kubectl uncordon %s", taint, timeout, t.Node.Name))

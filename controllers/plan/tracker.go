@@ -7,6 +7,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 const (
@@ -18,14 +19,64 @@ const (
 	silence = 10 * time.Minute
 )
 
+// Pass is what the manager knows about all granted reboots of a policy.
+type Pass struct {
+	Now    time.Time
+	Policy *v1alpha1.RebootPolicy
+	// Zone is the time zone of messages.
+	Zone *time.Location
+	// Ledger is the name of the policy with the ledger.
+	Ledger string
+	// Refused are the writes that the API server refused last, by node.
+	Refused map[string]Refusal
+	// Unread are the nodes that could not be read live. They keep their slots, because an entry is
+	// released only after a live reading.
+	Unread map[string]bool
+	Checks Checks
+}
+
+// instant formats a time for messages.
+func (p Pass) instant(t time.Time) string { return timing.InstantIn(t, p.Zone) }
+
+// Checks are the checks that still apply to a granted reboot.
+type Checks interface {
+	// Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and whether
+	// the gates decide about it. A drain that has begun is finished instead.
+	Cancels(t record.Times) (cause *Cause, gates bool)
+	// AwaitsGate returns the message about a gate that has to answer before the grant is published,
+	// or nil.
+	AwaitsGate(n *record.Node) *Cause
+	// Replaced reports whether another policy's grant, or one in another ledger, is on the node.
+	Replaced(n *record.Node) bool
+}
+
+// Cause says why a grant is cancelled or not published yet.
+type Cause struct {
+	Reason  v1alpha1.Reason
+	Message string
+}
+
+// Follow decides about one granted reboot, from its entry and its Node, which is nil if the Node
+// does not exist.
+func (p Pass) Follow(e v1alpha1.LedgerEntry, n *record.Node) Reboot {
+	t := tracker{pass: p, Reboot: Reboot{Entry: record.Dated(e, p.Now), Node: n, Action: Wait, Reason: v1alpha1.ReasonGranted}}
+	t.track()
+	if t.Action.WritesNode() {
+		t.noteRefusal()
+	}
+	return t.Reboot
+}
+
 // tracker decides about one granted reboot.
 type tracker struct {
-	f *fleet
+	pass Pass
 	Reboot
 }
 
 // times returns the reboot's times.
-func (t *tracker) times() record.Times { return record.Times{t.Node, t.Entry, t.f.Policy, t.f.Now} }
+func (t *tracker) times() record.Times {
+	return record.Times{t.Node, t.Entry, t.pass.Policy, t.pass.Now}
+}
 
 // track finds out how far the reboot is and what to do next about it.
 func (t *tracker) track() {
@@ -34,14 +85,14 @@ func (t *tracker) track() {
 		t.gone("the Node object was deleted")
 	case protocol.Gone(n.Record, e):
 		t.gone("the Node object was deleted, and another one was registered under its name")
-	case protocol.Overtaken(n.Record, e, t.f.limited.ledger) && t.f.Governor.replaced(n, t.f.name, t.f.limited.ledger):
+	case protocol.Overtaken(n.Record, e, t.pass.Ledger) && t.pass.Checks.Replaced(n):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" replaced it"
 	case protocol.Releasable(n.Record, e):
 		t.Action = ReleaseEntry
 		t.Reason, t.Message = endReason(n, e)
 	case protocol.Withdrawn(n.Record, e):
 		t.Reason, t.Message = v1alpha1.ReasonNodeWriteRefused, t.unpublished()
-		if !t.f.Unread[e.Node] {
+		if !t.pass.Unread[e.Node] {
 			t.Action = ReleaseEntry
 		}
 	case n.In(e.Seq, protocol.PhaseRebooting):
@@ -63,24 +114,24 @@ func (t *tracker) gone(how string) {
 	t.Node, t.Action, t.Reason, t.Message = nil, ReleaseEntry, v1alpha1.ReasonNodeGone, how
 	if at := t.Entry.RebootingAt; at != nil {
 		t.Reason = v1alpha1.ReasonNodeGoneInReboot
-		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: check the machine, or what deletes Nodes", how, t.f.instant(at.Time))
+		t.Message = fmt.Sprintf("%s, after it was sent to reboot at %s and before it was back in service: check the machine, or what deletes Nodes", how, t.pass.instant(at.Time))
 	}
 }
 
 // noteRefusal records whether the API server refuses or undoes the next write. It withdraws a grant
 // that could not be published for publishTimeout.
 func (t *tracker) noteRefusal() {
-	refusal, refused := t.f.Refused[t.Entry.Node]
+	refusal, refused := t.pass.Refused[t.Entry.Node]
 	if !refused || refusal.Removed && t.Action != PublishGrant {
 		return
 	}
 	t.Refused = refusal.text()
-	withdrawn, ok := protocol.Withdraw(t.Node.Record, t.Entry, t.f.Now)
+	withdrawn, ok := protocol.Withdraw(t.Node.Record, t.Entry, t.pass.Now)
 	if !ok {
 		return
 	}
 	t.Until = refusal.Since.Add(publishTimeout)
-	if !t.f.Now.Before(t.Until) {
+	if !t.pass.Now.Before(t.Until) {
 		t.Action, t.Until, t.Entry = WithdrawGrant, time.Time{}, withdrawn
 	}
 }
@@ -89,7 +140,7 @@ func (t *tracker) noteRefusal() {
 // the API server's answer.
 func (t *tracker) unpublished() string {
 	why := "the API server refused the manager's writes to the Node"
-	if answer := t.f.Refused[t.Entry.Node].text(); answer != "" {
+	if answer := t.pass.Refused[t.Entry.Node].text(); answer != "" {
 		why += ": " + answer
 	}
 	return why
@@ -110,14 +161,14 @@ func endReason(n *record.Node, e v1alpha1.LedgerEntry) (v1alpha1.Reason, string)
 
 // awaitStart handles a grant that the agent has not begun to use. Every check still applies.
 func (t *tracker) awaitStart() {
-	o := t.withdrawal()
-	t.NeedsGates = o.reaches(gateChecks)
-	if o != nil {
-		t.Action, t.Reason, t.Message = CancelGrant, o.Reason, o.Message
+	cause, gates := t.pass.Checks.Cancels(t.times())
+	t.NeedsGates = gates
+	if cause != nil {
+		t.Action, t.Reason, t.Message = CancelGrant, cause.Reason, cause.Message
 		return
 	}
 	if !t.Node.Shows(t.Entry.Seq) {
-		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), gateUnknown(&choice{fleet: t.f}, t.Node); {
+		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), t.pass.Checks.AwaitsGate(t.Node); {
 		case !hooks.approved():
 			if t.awaitHooks(hooks); !t.FailedAt.IsZero() { // the agent has not seen the grant yet, so the slot can be freed
 				t.Action, t.FailedAt = CancelGrant, time.Time{}
@@ -131,52 +182,27 @@ func (t *tracker) awaitStart() {
 	}
 	t.Message = "granted; the agent has not begun yet"
 	t.Until = t.times().Published().Add(record.StartTimeout)
-	if !t.f.Now.Before(t.Until) {
+	if !t.pass.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
 		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", record.StartTimeout)
 	}
 }
 
-// withdrawal returns why to cancel a grant that the agent has not begun to use, or nil. A drain
-// that has begun is finished instead.
-func (t *tracker) withdrawal() *Blocked {
-	n, e := t.Node, t.Entry
-	switch g := t.f.Governor.Govern(n); {
-	case e.WithdrawnAt != nil:
-		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", t.f.name)
-	case t.f.Policy.DeletionTimestamp != nil:
-		return blocked(v1alpha1.ReasonCancelled, "policy %s is being deleted", t.f.name)
-	case n.BootID != e.BootID:
-		return blocked(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
-	case !n.NeedsReboot():
-		return blocked(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
-	case g.Policy != t.f.name && len(g.Rivals) > 0:
-		return blocked(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
-	case g.Policy != t.f.name:
-		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", t.f.name)
-	case t.times().GrantInFuture():
-		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", t.f.instant(n.Grant.At.Time))
-	case t.f.dryRun():
-		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", t.f.name)
-	}
-	return (&choice{fleet: t.f}).first(untilBegun, n)
-}
-
 // awaitDrain handles a drain. The agent begins it after drain.leadTime and aborts it itself after
 // drain.timeout.
 func (t *tracker) awaitDrain() {
-	spec := t.f.Policy.Spec.DrainOrDefault()
+	spec := t.pass.Policy.Spec.DrainOrDefault()
 	lead, patience := spec.LeadTimeOrDefault(), max(silence, spec.VolumeDetachTimeoutOrDefault()+silence/2)
 	timeout := lead + spec.TimeoutOrDefault()
 	began := t.times().Began(record.StartTimeout)
 	t.Entry, t.Message = protocol.NoteReboot(t.Node.Record, t.Entry, began), "draining"
 	if lead > 0 {
-		t.Message = "cordoned; pods are evicted from " + t.f.instant(began.Add(lead)) + " on"
+		t.Message = "cordoned; pods are evicted from " + t.pass.instant(began.Add(lead)) + " on"
 	}
 	t.DrainUntil = began.Add(timeout)
 	t.overdue(t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
 		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
-		t.f.instant(began), timeout))
+		t.pass.instant(began), timeout))
 }
 
 // awaitRepair handles unreadable progress. The agent may be at any step, so the slot is kept until
@@ -185,9 +211,9 @@ func (t *tracker) awaitRepair() {
 	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
 	granted := t.times().Published()
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, granted)
-	t.overdue(granted.Add(record.LongestDrain(t.f.Policy)+t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
+	t.overdue(granted.Add(record.LongestDrain(t.pass.Policy)+t.pass.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
 		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
-			"its agent; once you are sure it is off, delete the Node to free the slot", t.f.instant(granted), t.Node.Unreadable))
+			"its agent; once you are sure it is off, delete the Node to free the slot", t.pass.instant(granted), t.Node.Unreadable))
 }
 
 // awaitBoot handles a node past the point of no return. Only a new boot ID ends the reboot;
@@ -200,7 +226,7 @@ func (t *tracker) awaitBoot() {
 		t.Action, t.Message = PublishGrant, "rebooting; the grant is missing"
 		return
 	}
-	timeout := t.f.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
+	timeout := t.pass.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
 	booted := n.BootID != "" && p.HasBooted(n.BootID)
 	if booted && n.Ready && !n.Maintenance {
 		t.settle()
@@ -212,7 +238,7 @@ func (t *tracker) awaitBoot() {
 	}
 	if down := t.times().DownAgain(); booted && !down.IsZero() {
 		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node has booted, and has not been Ready for %s since %s; its slot is "+
-			"kept: check the machine; once you are sure it is off, delete the Node to free the slot", timeout, t.f.instant(down)))
+			"kept: check the machine; once you are sure it is off, delete the Node to free the slot", timeout, t.pass.instant(down)))
 		return
 	}
 	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot"
@@ -223,7 +249,7 @@ func (t *tracker) awaitBoot() {
 		late = "is still Ready on the previous boot after %s; its slot is kept: event RebootRefused on the node reports what keeps it, " +
 			"or a reboot by hand ends it"
 	}
-	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.f.instant(sent), timeout))
+	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.pass.instant(sent), timeout))
 }
 
 // settle handles a node that is up again and whose agent has reported. It must stay Ready for
@@ -240,10 +266,10 @@ func (t *tracker) settle() {
 		t.Action, t.Stage, t.Message = BeginHooks, v1alpha1.HooksAfter, "back, but its clock is wrong: settling begins"
 		return
 	}
-	t.Until = since.Add(t.f.Policy.Spec.RebootOrDefault().SettleOrDefault())
-	t.Message = "back since " + t.f.instant(since) + ", settling until " + t.f.instant(t.Until)
+	t.Until = since.Add(t.pass.Policy.Spec.RebootOrDefault().SettleOrDefault())
+	t.Message = "back since " + t.pass.instant(since) + ", settling until " + t.pass.instant(t.Until)
 	switch {
-	case t.f.Now.Before(t.Until):
+	case t.pass.Now.Before(t.Until):
 	case !hooks.approved():
 		t.awaitHooks(hooks)
 	default:
@@ -252,7 +278,7 @@ func (t *tracker) settle() {
 }
 
 func (t *tracker) overdue(deadline time.Time, reason v1alpha1.Reason, message string) {
-	if t.f.Now.Before(deadline) {
+	if t.pass.Now.Before(deadline) {
 		t.Until = deadline
 		return
 	}

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
+)
+
+// checks are the planner's checks, for reboots that are granted already.
+type checks struct{ f *fleet }
+
+// Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and whether the
+// gates decide about it.
+func (c checks) Cancels(t record.Times) (cause *Cause, gates bool) {
+	o := c.withdrawal(t)
+	return o.cause(), o.reaches(gateChecks)
+}
+
+// AwaitsGate returns the message about a gate that has to answer before the grant is published, or
+// nil.
+func (c checks) AwaitsGate(n *record.Node) *Cause { return gateUnknown(&choice{fleet: c.f}, n).cause() }
+
+// Replaced reports whether another policy's grant, or one in another ledger, is on the node.
+func (c checks) Replaced(n *record.Node) bool {
+	return c.f.Governor.replaced(n, c.f.name, c.f.limited.ledger)
+}
+
+// cause returns the reason and the message, or nil if nothing blocks.
+func (o *Blocked) cause() *Cause {
+	if o == nil {
+		return nil
+	}
+	return &Cause{Reason: o.Reason, Message: o.Message}
+}
+
+// withdrawal returns why to cancel a grant that the agent has not begun to use, or nil.
+func (c checks) withdrawal(t record.Times) *Blocked {
+	n, e := t.Node, t.Entry
+	switch g := c.f.Governor.Govern(n); {
+	case e.WithdrawnAt != nil:
+		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", c.f.name)
+	case c.f.Policy.DeletionTimestamp != nil:
+		return blocked(v1alpha1.ReasonCancelled, "policy %s is being deleted", c.f.name)
+	case n.BootID != e.BootID:
+		return blocked(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
+	case !n.NeedsReboot():
+		return blocked(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
+	case g.Policy != c.f.name && len(g.Rivals) > 0:
+		return blocked(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
+	case g.Policy != c.f.name:
+		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", c.f.name)
+	case t.GrantInFuture():
+		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", c.f.instant(n.Grant.At.Time))
+	case c.f.dryRun():
+		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", c.f.name)
+	}
+	return (&choice{fleet: c.f}).first(untilBegun, n)
+}
+
+// Again decides about one entry again, from a newer reading of its node, which is nil if the Node
+// does not exist. Whether the policy has halted and whether there is room stay as planned, because
+// that depends on all nodes. It returns the zero Reboot if the ledger does not hold the entry.
+func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) Reboot {
+	s.Nodes = nil
+	if n != nil {
+		s.Nodes = []*record.Node{n}
+	}
+	f := newFleet(s, &p.Halt)
+	for _, held := range f.entries {
+		if held.Node == e.Node && held.Seq == e.Seq {
+			i := slices.IndexFunc(p.Reboots, func(t Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
+			if i < 0 {
+				return f.reboot(held)
+			}
+			return f.reboot(held).CrowdOut(p.Reboots[i].CrowdedOut)
+		}
+	}
+	for _, n := range f.unlisted {
+		if own := f.entry(n); own.Seq == e.Seq {
+			return f.reboot(own)
+		}
+	}
+	return Reboot{}
+}
+
+// Refused returns how many nodes hold a slot while the API server refuses the write that is due,
+// and a message about them.
+func (p *Plan) Refused() (nodes int, message string) {
+	var others []string
+	for _, t := range p.Reboots {
+		switch {
+		case t.Refused == "":
+			continue
+		case nodes == 0:
+			message = fmt.Sprintf("node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s",
+				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
+		default:
+			others = append(others, t.Entry.Node)
+		}
+		nodes++
+	}
+	if len(others) > 0 {
+		message += "; the same holds for " + someOf(others)
+	}
+	return nodes, message
+}
