@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -48,7 +49,7 @@ func (a *announcer) forget(policy string) {
 // maxReason limits the part of a reason on a Node that an event repeats, in bytes.
 const maxReason = 256
 
-func (a *announcer) granted(s *state, n *record.Node, t plan.Reboot) {
+func (a *announcer) granted(s *state, n *record.Node, t underway.Reboot) {
 	a.observeGrant(s, n)
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootGranted, "Grant"},
 		"policy %s grants node %s its reboot (number %d)", s.Policy.Name, n.Name, t.Entry.Seq)
@@ -64,7 +65,7 @@ func (a *announcer) granted(s *state, n *record.Node, t plan.Reboot) {
 	}
 }
 
-func (a *announcer) cancelled(s *state, n *record.Node, t plan.Reboot) {
+func (a *announcer) cancelled(s *state, n *record.Node, t underway.Reboot) {
 	if t.Reason == v1alpha1.ReasonHookTimedOut || t.Reason == v1alpha1.ReasonHookFailed {
 		a.failed(s, n.Name, "hook_failed", t.Message)
 		a.both(s, n, eventKind{corev1.EventTypeWarning, t.Reason, "AwaitHooks"}, "node %s is not rebooted: %s", n.Name, t.Message)
@@ -73,7 +74,7 @@ func (a *announcer) cancelled(s *state, n *record.Node, t plan.Reboot) {
 		"the grant of node %s is cancelled (%s): %s", n.Name, t.Reason, t.Message)
 }
 
-func (a *announcer) finished(s *state, n *record.Node, t plan.Reboot, uncordoned bool) {
+func (a *announcer) finished(s *state, n *record.Node, t underway.Reboot, uncordoned bool) {
 	a.metrics.observeReboot(s, n, t.Entry)
 	a.both(s, n, eventKind{corev1.EventTypeNormal, v1alpha1.EventRebootSucceeded, "Finish"},
 		"node %s is back in service", n.Name)
@@ -297,7 +298,7 @@ func (a *announcer) observeReleases(ctx context.Context, s *state, p plan.Plan) 
 
 // aborted counts an attempt that the agent has given up, and reports it if it failed. Cancelled
 // attempts, and attempts whose host was rebooted otherwise, did not fail.
-func (a *announcer) aborted(s *state, t plan.Reboot) {
+func (a *announcer) aborted(s *state, t underway.Reboot) {
 	const result = "aborted"
 	if t.Reason == v1alpha1.ReasonCancelled {
 		a.metrics.countFailure(s, t.Entry.Node, result)
@@ -307,7 +308,7 @@ func (a *announcer) aborted(s *state, t plan.Reboot) {
 }
 
 // lost reports that a Node was deleted during its reboot, unless it was overdue before.
-func (a *announcer) lost(s *state, t plan.Reboot) {
+func (a *announcer) lost(s *state, t underway.Reboot) {
 	if a.metrics.gauges.wasOverdue(s.Policy.Name, t.Entry.Node) {
 		return
 	}
@@ -317,7 +318,7 @@ func (a *announcer) lost(s *state, t plan.Reboot) {
 
 // cancelledEarly returns an attempt whose grant was cancelled before it disturbed the node.
 // status.history does not contain such attempts.
-func cancelledEarly(t plan.Reboot, now time.Time) *v1alpha1.PastReboot {
+func cancelledEarly(t underway.Reboot, now time.Time) *v1alpha1.PastReboot {
 	return &v1alpha1.PastReboot{
 		Node: t.Entry.Node, Seq: t.Entry.Seq, GrantedAt: t.Entry.At, EndedAt: metav1.NewTime(now), FromVersion: t.Entry.OSVersion,
 		Result: v1alpha1.RebootCancelled, Reason: t.Reason, Message: t.Message,

@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -294,7 +295,7 @@ func TestGranted_Urgently(t *testing.T) {
 		r.clock = clock.RealClock{}
 		s.Policy.Spec.Urgent = &v1alpha1.Urgent{Requested: requested}
 		s.Nodes[0].Urgent, s.Nodes[0].UrgentReason = true, "CVE-2026-12345"
-		r.granted(s, s.Nodes[0], plan.Reboot{})
+		r.granted(s, s.Nodes[0], underway.Reboot{})
 		if diff := cmp.Diff(want, emitted(recorder)); diff != "" {
 			t.Errorf("spec.urgent.requested %+v (-want +got):\n%s", requested, diff)
 		}
@@ -309,7 +310,7 @@ func TestFinished(t *testing.T) {
 	n.Grant = &protocol.Grant{Need: "MadeUp7f3a"} // which must not become a series
 	n.Progress = &protocol.Progress{DrainStartedAt: &began, At: second(130)}
 	n.MaintenanceSince, s.Now = second(200).Time, second(260).Time
-	r.finished(s, n, plan.Reboot{Entry: v1alpha1.LedgerEntry{At: second(90)}}, true)
+	r.finished(s, n, underway.Reboot{Entry: v1alpha1.LedgerEntry{At: second(90)}}, true)
 	want := map[string]float64{"drain": 30, "reboot": 70, "settle": 60}
 	if diff := cmp.Diff(want, r.measured(t, "reboot_duration_seconds", "phase")); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
@@ -348,8 +349,8 @@ func TestObserveReleases_Lost(t *testing.T) {
 			r, recorder, s := announcing(t)
 			r.freedAt, s.Now = map[string]time.Time{}, now
 			e := v1alpha1.LedgerEntry{Node: "gone", Seq: 7, RebootingAt: &metav1.Time{Time: now.Add(-tc.since)}}
-			r.metrics.gauges.set(s.Policy.Name, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Node: &record.Node{Name: "gone"}, FailedAt: tc.failedAt}}}, window.State{})
-			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []plan.Reboot{{Entry: e, Action: plan.ReleaseEntry, Reason: tc.reason}}})
+			r.metrics.gauges.set(s.Policy.Name, plan.Plan{Reboots: []underway.Reboot{{Entry: e, Node: &record.Node{Name: "gone"}, FailedAt: tc.failedAt}}}, window.State{})
+			r.observeReleases(t.Context(), s, plan.Plan{Reboots: []underway.Reboot{{Entry: e, Action: underway.ReleaseEntry, Reason: tc.reason}}})
 			if diff := cmp.Diff([]any{tc.counts, tc.events}, []any{r.measured(t, "reboots_total", "result"), emitted(recorder)}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -363,9 +364,9 @@ func TestObserveReleases_LostNodesAreEventsOfTheirOwn(t *testing.T) {
 	r, _, s := announcing(t)
 	recorder := &regarding{}
 	r.freedAt, r.recorder = map[string]time.Time{}, recorder
-	var released []plan.Reboot
+	var released []underway.Reboot
 	for _, e := range []v1alpha1.LedgerEntry{{Node: "a", NodeUID: "1"}, {Node: "b", NodeUID: "2"}} {
-		released = append(released, plan.Reboot{Entry: e, Action: plan.ReleaseEntry, Reason: v1alpha1.ReasonNodeGoneInReboot})
+		released = append(released, underway.Reboot{Entry: e, Action: underway.ReleaseEntry, Reason: v1alpha1.ReasonNodeGoneInReboot})
 	}
 	r.observeReleases(t.Context(), s, plan.Plan{Reboots: released})
 	if diff := cmp.Diff([]runtime.Object{eventing.Node("a", "1"), eventing.Node("b", "2")}, recorder.related); diff != "" {
@@ -422,8 +423,8 @@ func TestObserveReleases(t *testing.T) {
 			s.Policy.Name, s.Now = "TestObserveReleases", second(6).Time
 			var lines []string
 			ctx := logr.NewContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
-			r.observeReleases(ctx, s, plan.Plan{Reboots: []plan.Reboot{{
-				Node: tc.node, Entry: tc.entry, Action: plan.ReleaseEntry, Reason: v1alpha1.ReasonHookFailed, Message: "refused",
+			r.observeReleases(ctx, s, plan.Plan{Reboots: []underway.Reboot{{
+				Node: tc.node, Entry: tc.entry, Action: underway.ReleaseEntry, Reason: v1alpha1.ReasonHookFailed, Message: "refused",
 			}}})
 			if diff := cmp.Diff(tc.lines, lines); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)

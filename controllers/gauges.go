@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -37,7 +38,7 @@ type policyGauges struct {
 }
 
 type rebootTime struct {
-	phase           plan.RebootState
+	phase           underway.RebootState
 	since, failedAt time.Time
 	reason          v1alpha1.Reason
 }
@@ -67,7 +68,7 @@ func newGauges() *gauges {
 func (g *gauges) set(policy string, p plan.Plan, w window.State, items ...attention.Item) {
 	gauges := policyGauges{series: append(g.seriesOf(policy, p, w), g.attentionOf(policy, items)...), oldest: p.OldestPending, reboots: map[string]rebootTime{}}
 	for _, r := range p.UnderWay() {
-		if r.Node != nil && r.Action != plan.ReleaseEntry {
+		if r.Node != nil && r.Action != underway.ReleaseEntry {
 			phase, since := r.State()
 			gauges.reboots[r.Entry.Node] = rebootTime{phase: phase, since: since, failedAt: r.FailedAt, reason: r.Reason}
 		}

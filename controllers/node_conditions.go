@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
@@ -112,7 +113,7 @@ func (w *nodeWriter) writeFailed(patch *nodepatch.Patch, n *record.Node, d plan.
 
 // announceMaintenance sets condition MaintenancePlanned with the first write on the Node for a
 // grant, unless another program has announced its own maintenance.
-func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *record.Node, t plan.Reboot) {
+func (w *nodeWriter) announceMaintenance(patch *nodepatch.Patch, s *state, n *record.Node, t underway.Reboot) {
 	decision := plan.Decision{
 		Status: corev1.ConditionTrue, Reason: v1alpha1.EventRebootGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq),
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
@@ -42,16 +43,16 @@ type nodeWriter struct {
 	conditionRefusals, markerRefusals refusals
 	// refused holds the responses to refused writes about granted reboots, by policy and node. Each
 	// pass repeats these writes, so a new leader has the responses after its first pass.
-	refused map[types.UID]map[string]plan.Refusal
+	refused map[types.UID]map[string]underway.Refusal
 	// undone are writes about granted reboots that were accepted but did not last, by triedKey.
 	undone refusals
 }
 
 // triedKey identifies a write about the granted reboot of a node.
-func triedKey(node string, action plan.Action) string { return node + " " + string(action) }
+func triedKey(node string, action underway.Action) string { return node + " " + string(action) }
 
 // publish writes the grant to the Node together with its condition.
-func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
+func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t underway.Reboot) error {
 	grant, ok := protocol.Publish(n.Record, t.Entry, s.Holder().Name, s.Now)
 	if !ok {
 		return nil
@@ -82,7 +83,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t pl
 }
 
 // cancel cancels the grant on the Node. The entry leaves the ledger once the agent cannot start.
-func (w *nodeWriter) cancel(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
+func (w *nodeWriter) cancel(ctx context.Context, s *state, n *record.Node, t underway.Reboot) error {
 	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, t.Reason, t.CancelMessage(), s.Now)
 	if !ok {
 		return nil
@@ -100,7 +101,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *record.Node, t pla
 }
 
 // finish puts the node back in service. Markers may stay for autoscaler.grace.
-func (w *nodeWriter) finish(ctx context.Context, s *state, n *record.Node, t plan.Reboot, uncordon bool) error {
+func (w *nodeWriter) finish(ctx context.Context, s *state, n *record.Node, t underway.Reboot, uncordon bool) error {
 	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
 	if !ok {
 		return nil
@@ -149,7 +150,7 @@ var hookLabels = map[v1alpha1.HookStage]string{
 }
 
 // beginHooks labels the node, records the phase, and removes old answers in a single write.
-func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
+func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *record.Node, t underway.Reboot) error {
 	phase := t.Begin(s.Policy, s.Now)
 	patch := nodepatch.New(n.ResourceVersion)
 	endHooks(patch, n, math.MaxInt64)
@@ -169,7 +170,7 @@ func (w *nodeWriter) beginHooks(ctx context.Context, s *state, n *record.Node, t
 }
 
 // noteTaint records whether a startup taint keeps pods off the node.
-func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *record.Node, t plan.Reboot) error {
+func (w *nodeWriter) noteTaint(ctx context.Context, s *state, n *record.Node, t underway.Reboot) error {
 	patch := nodepatch.New(n.ResourceVersion).Annotate(v1alpha1.AnnotationHooks, t.Note(s.Policy, s.Now).String())
 	if err := w.patchReboot(ctx, s, n, patch, v1alpha1.AnnotationHooks); err != nil {
 		return err
@@ -268,8 +269,8 @@ func isUndone(err error) bool {
 func isRefusal(err error) bool { return isUndone(err) || nodepatch.IsRefusal(err) }
 
 // refusedWrites returns the refused writes about the granted reboots in a ledger, by node.
-func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]plan.Refusal {
-	maps.DeleteFunc(w.refused[policy], func(node string, _ plan.Refusal) bool {
+func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]underway.Refusal {
+	maps.DeleteFunc(w.refused[policy], func(node string, _ underway.Refusal) bool {
 		return !slices.ContainsFunc(ledger, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 	})
 	return maps.Clone(w.refused[policy])
@@ -277,7 +278,7 @@ func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEnt
 
 // forget drops what is remembered of policies that are gone.
 func (w *nodeWriter) forget(isGone func(types.UID) bool) {
-	maps.DeleteFunc(w.refused, func(uid types.UID, _ map[string]plan.Refusal) bool { return isGone(uid) })
+	maps.DeleteFunc(w.refused, func(uid types.UID, _ map[string]underway.Refusal) bool { return isGone(uid) })
 }
 
 // noteAnswer stores the API server's response to a write about a granted reboot, and returns err.
@@ -287,7 +288,7 @@ func (w *nodeWriter) forget(isGone func(types.UID) bool) {
 func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 	refused := w.refused[s.Policy.UID]
 	if refused == nil {
-		refused = map[string]plan.Refusal{}
+		refused = map[string]underway.Refusal{}
 		w.refused[s.Policy.UID] = refused
 	}
 	undone, ok := errors.AsType[*undoneError](err)
@@ -300,11 +301,11 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 		if last.Since.IsZero() || removed != last.Removed {
 			last.Since = now
 		}
-		refused[node] = plan.Refusal{Answer: answerOf(err), Since: last.Since, At: now, Removed: removed}
+		refused[node] = underway.Refusal{Answer: answerOf(err), Since: last.Since, At: now, Removed: removed}
 	}
 	s.answered(maps.Clone(refused))
 	if removed {
-		w.undone.note(triedKey(node, plan.PublishGrant), w.clock.Now())
+		w.undone.note(triedKey(node, underway.PublishGrant), w.clock.Now())
 		return nil // the write is there for now
 	}
 	return err

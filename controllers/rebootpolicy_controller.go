@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -86,7 +87,7 @@ func (r *RebootPolicyReconciler) assemble() {
 	r.announce = announcer{recorder: r.Recorder, notifier: r.Notifier, clock: r.Clock, metrics: r.Metrics, freedAt: map[string]time.Time{}}
 	r.fleet = fleetReader{client: r.Client, live: r.Live, paces: r.Paces, nodes: newState(nil)}
 	r.nodes = nodeWriter{
-		client: r.Client, clock: r.Clock, freedSlot: r.fleet.freedSlot, reread: r.fleet.reread, refused: map[types.UID]map[string]plan.Refusal{}, announce: &r.announce,
+		client: r.Client, clock: r.Clock, freedSlot: r.fleet.freedSlot, reread: r.fleet.reread, refused: map[types.UID]map[string]underway.Refusal{}, announce: &r.announce,
 	}
 	r.ledger = ledgerWriter{client: r.Client, clock: r.Clock, paces: r.Paces, announce: &r.announce, memories: map[types.UID]*memory{}}
 }
@@ -203,7 +204,7 @@ func (r *RebootPolicyReconciler) forget(name string, remaining []v1alpha1.Reboot
 // converge plans and applies until nothing is left to do: first what is under way on Nodes, then the
 // ledger. So a freed slot goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
-	tried := map[string]plan.Action{}
+	tried := map[string]underway.Action{}
 	for range maxRounds {
 		p := plan.Of(s.Snapshot)
 		if r.applyReboots(ctx, s, p, tried) {

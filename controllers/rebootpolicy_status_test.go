@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -61,7 +62,7 @@ func TestLastReboot(t *testing.T) {
 			policy.Status.LastRebootAt = tc.before
 			if tc.back != nil {
 				n := &record.Node{Name: "n1", Record: protocol.Record{Grant: &protocol.Grant{Seq: 7, State: protocol.GrantFinished, At: *tc.back}}}
-				p.Reboots = []plan.Reboot{{Node: n, Entry: v1alpha1.LedgerEntry{Node: "n1", Seq: 7}, Action: plan.ReleaseEntry}}
+				p.Reboots = []underway.Reboot{{Node: n, Entry: v1alpha1.LedgerEntry{Node: "n1", Seq: 7}, Action: underway.ReleaseEntry}}
 			}
 			if diff := cmp.Diff(tc.want, lastReboot(policy, p, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -10,14 +10,15 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
 // applyReboots writes the Nodes of due reboots, and reports whether it tried anything. A Node that
 // refuses is not tried again in this pass, and does not block other nodes.
-func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]plan.Action) bool {
+func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p plan.Plan, tried map[string]underway.Action) bool {
 	wrote := false
-	var accept, refuse []plan.Reboot
+	var accept, refuse []underway.Reboot
 	for _, t := range p.UnderWay() {
 		if t.Refused == "" {
 			accept = append(accept, t)
@@ -65,8 +66,8 @@ const conflictTries = 8
 // applyReboot carries out the due step of one granted reboot. A grant is published from the cache
 // with its resourceVersion, because nothing else matters for it, and the cache is almost always up
 // to date. Every other step uses a live read.
-func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
-	if t.Action == plan.PublishGrant {
+func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p plan.Plan, t underway.Reboot) error {
+	if t.Action == underway.PublishGrant {
 		if err := r.nodes.publish(ctx, s, t.Node, t); !apierrors.IsConflict(err) {
 			return r.nodes.noteAnswer(s, t.Entry.Node, err)
 		}
@@ -83,7 +84,7 @@ func (r *RebootPolicyReconciler) applyReboot(ctx context.Context, s *state, p pl
 
 // applyLive reads the Node live and decides again with it, because the cache may be outdated. The
 // write carries the resourceVersion of that read.
-func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan.Plan, t plan.Reboot) error {
+func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan.Plan, t underway.Reboot) error {
 	live, err := r.fleet.liveNode(ctx, t.Entry.Node)
 	if err != nil {
 		return err
@@ -95,17 +96,17 @@ func (r *RebootPolicyReconciler) applyLive(ctx context.Context, s *state, p plan
 		return nil
 	}
 	switch now.Action {
-	case plan.BeginHooks:
+	case underway.BeginHooks:
 		err = r.nodes.beginHooks(ctx, s, n, now)
-	case plan.NoteTaint:
+	case underway.NoteTaint:
 		err = r.nodes.noteTaint(ctx, s, n, now)
-	case plan.PublishGrant:
+	case underway.PublishGrant:
 		err = r.nodes.publish(ctx, s, n, now)
-	case plan.CancelGrant:
+	case underway.CancelGrant:
 		err = r.nodes.cancel(ctx, s, n, now)
-	case plan.FinishGrant:
+	case underway.FinishGrant:
 		err = r.nodes.finish(ctx, s, n, now, protocol.Uncordons(live))
-	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
+	case underway.Wait, underway.WithdrawGrant, underway.ReleaseEntry:
 	}
 	return r.nodes.noteAnswer(s, t.Entry.Node, err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 )
 
@@ -64,7 +65,7 @@ func (s *state) wrote(policy *v1alpha1.RebootPolicy) {
 }
 
 // answered records the writes about granted reboots that the API server last refused, by node.
-func (s *state) answered(refused map[string]plan.Refusal) { s.Refused = refused }
+func (s *state) answered(refused map[string]underway.Refusal) { s.Refused = refused }
 
 // halfOver reports whether a pass has used half of its time. A webhook that hangs takes at least
 // ten seconds for each write of a Node, so the other half is reserved for ledger and status.

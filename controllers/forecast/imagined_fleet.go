@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -118,7 +119,7 @@ func (f *fleet) clearGates() {
 // stay until a person acts.
 func (f *fleet) runHooksUnanswered() bool {
 	run := f.Policy.Status.Run
-	return run != nil && run.Hooks != nil && len(run.Hooks.Asked) > 0 && f.Now.Sub(run.Hooks.At.Time) >= plan.HookPatience
+	return run != nil && run.Hooks != nil && len(run.Hooks.Asked) > 0 && f.Now.Sub(run.Hooks.At.Time) >= underway.HookPatience
 }
 
 // answerRunHooks assumes that hooks of runs approve. A hook after the last run that has refused, or
@@ -205,7 +206,7 @@ func (f *fleet) writeRun(p plan.Plan) {
 
 // cancel cancels a grant as the manager would now, and assumes that the agent has ended its
 // attempt.
-func (f *fleet) cancel(t plan.Reboot) {
+func (f *fleet) cancel(t underway.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
 	grant, _ := protocol.Cancel(n.Record, t.Entry, f.Holder().Name, t.Reason, t.CancelMessage(), f.Now)

@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -35,25 +36,25 @@ type current struct {
 
 // follow records what the plan reports for an entry of the ledger. It reports whether the manager
 // would write something because of it and plan again.
-func (r *reboots) follow(t plan.Reboot) (again bool) {
+func (r *reboots) follow(t underway.Reboot) (again bool) {
 	f, name := r.fleet, t.Entry.Node
 	if own, ok := r.current[name]; ok && !own.foreign {
 		return false
 	}
 	switch {
-	case t.Action == plan.ReleaseEntry:
+	case t.Action == underway.ReleaseEntry:
 		if f.retire(f.shown[name]); f.shown[name] == nil {
 			delete(r.current, name) // The policy has taken over a foreign reboot.
 		}
 		return false
-	case t.Action == plan.CancelGrant || givesUp(t):
+	case t.Action == underway.CancelGrant || givesUp(t):
 		f.cancel(t)
 		return true
 	case stuck(t, f.Now):
 		return false
 	}
 	reboot := r.awaitPeople(r.durations.underWay(f.shown[name], t.Entry.At.Time, f.Now))
-	if t.Action == plan.FinishGrant {
+	if t.Action == underway.FinishGrant {
 		reboot.EndsAt, again = f.Now, true
 	}
 	r.begin(t.Entry, reboot)
@@ -75,13 +76,13 @@ func (r *reboots) awaitPeople(reboot Expected) Expected {
 }
 
 // stuck reports whether the reboot keeps its slot until a person acts.
-func stuck(t plan.Reboot, now time.Time) bool {
-	return !t.FailedAt.IsZero() || t.HookUnanswered(now) || t.Action == plan.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
+func stuck(t underway.Reboot, now time.Time) bool {
+	return !t.FailedAt.IsZero() || t.HookUnanswered(now) || t.Action == underway.Wait && t.Reason == v1alpha1.ReasonRecordUnreadable
 }
 
 // givesUp reports whether the agent is about to end its drain because its grant was cancelled. An
 // unreadable record does not show that.
-func givesUp(t plan.Reboot) bool {
+func givesUp(t underway.Reboot) bool {
 	g := t.Node.Grant
 	return g != nil && g.Seq == t.Entry.Seq && g.State == protocol.GrantCancelled && !t.Rebooting() && t.Node.ProgressErr == nil
 }

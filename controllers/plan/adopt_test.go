@@ -12,7 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // TestReboots_Adopt checks that outstanding grants that no ledger holds are found again before
@@ -165,24 +165,24 @@ func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 func TestReboots_Strays(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {
-		Action plan.Action
+		Action underway.Action
 		Reason v1alpha1.Reason
 	}
 	for name, tc := range map[string]struct {
 		node *host
 		want step
 	}{
-		"it is cancelled before the drain": {needy("a", label("pool", "db"), grant(7, active)), step{plan.CancelGrant, v1alpha1.ReasonNoPolicy}},
+		"it is cancelled before the drain": {needy("a", label("pool", "db"), grant(7, active)), step{underway.CancelGrant, v1alpha1.ReasonNoPolicy}},
 		"a drain goes on": {
-			needy("a", label("pool", "db"), grant(7, active), progress(7, protocol.PhaseDraining)), step{plan.Wait, v1alpha1.ReasonGranted},
+			needy("a", label("pool", "db"), grant(7, active), progress(7, protocol.PhaseDraining)), step{underway.Wait, v1alpha1.ReasonGranted},
 		},
 		"a reboot is finished": {
 			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, protocol.PhaseRebooting, phaseAt(-50*minute)), rebooted(-40*minute, -40*minute)),
-			step{plan.FinishGrant, v1alpha1.ReasonGranted},
+			step{underway.FinishGrant, v1alpha1.ReasonGranted},
 		},
 		"a reboot that does not end is reported": {
 			newHost("a", label("pool", "db"), grant(7, active, grantedAt(-time.Hour)), progress(7, protocol.PhaseRebooting, phaseAt(-50*minute)), notReady),
-			step{plan.Wait, v1alpha1.ReasonRebootTimedOut},
+			step{underway.Wait, v1alpha1.ReasonRebootTimedOut},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // Decision is the wanted condition RebootPermitted of one node. If Status is empty, the node should
@@ -68,12 +69,12 @@ func decisions(c *choice) []Decision {
 // publishing the grant until the reboot is over or the agent has withdrawn the need. The request
 // about its pods is kept up to date until the agent begins, because the agent checks the pods again
 // before that.
-func rebooting(c *choice, t Reboot) (Decision, bool) {
+func rebooting(c *choice, t underway.Reboot) (Decision, bool) {
 	is := Decision{Node: t.Entry.Node, Status: corev1.ConditionTrue, Reason: t.Reason, Message: t.Message}
 	switch {
-	case t.Action == Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting():
+	case t.Action == underway.Wait && t.Reason == v1alpha1.ReasonWaitingForHook && !t.Rebooting():
 		is.Status = corev1.ConditionFalse
-	case t.Action != Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive:
+	case t.Action != underway.Wait || !t.Node.Shows(t.Entry.Seq) || t.Node.Grant.State != protocol.GrantActive:
 		return Decision{}, false
 	case t.Reason == v1alpha1.ReasonGranted && !t.Node.NeedsReboot() && t.Node.Permitted == nil:
 		return Decision{}, false // the agent has removed both conditions in one write
@@ -81,7 +82,7 @@ func rebooting(c *choice, t Reboot) (Decision, bool) {
 		is.Message = GrantedMessage(c.name, t.Entry.Seq)
 	}
 	is.MachineLost = machineLost(t)
-	if is.Preflight = t.Node.Preflight; !t.begun() {
+	if is.Preflight = t.Node.Preflight; !t.Begun() {
 		is.Preflight = c.pods.annotation
 	}
 	return is, true
@@ -89,12 +90,12 @@ func rebooting(c *choice, t Reboot) (Decision, bool) {
 
 // isLost reports whether the machine of a node has not come back from its reboot in time.
 func (c *choice) isLost(n *record.Node) bool {
-	return slices.ContainsFunc(c.plan.UnderWay(), func(t Reboot) bool { return t.Entry.Node == n.Name && machineLost(t) })
+	return slices.ContainsFunc(c.plan.UnderWay(), func(t underway.Reboot) bool { return t.Entry.Node == n.Name && machineLost(t) })
 }
 
 // machineLost reports whether the machine of a reboot has not come back in time. A node that is Ready still runs
 // the boot before.
-func machineLost(t Reboot) bool {
+func machineLost(t underway.Reboot) bool {
 	return t.Reason == v1alpha1.ReasonRebootTimedOut && t.Node != nil && !t.Node.Ready
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -210,7 +211,7 @@ func TestExplain(t *testing.T) {
 		passed int
 		until  time.Time
 		due    bool
-		reboot plan.Action
+		reboot underway.Action
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
 		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
@@ -229,21 +230,21 @@ func TestExplain(t *testing.T) {
 		},
 		"no policy selects it, and it needs no reboot": {snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1")))},
 		"a grant that is in the ledger and not on the node": {
-			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: plan.PublishGrant,
+			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: underway.PublishGrant,
 		},
 		"a drain": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))),
 				needy("worker-1", cordoned, grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))).snapshot(),
-			reason: v1alpha1.ReasonGranted, reboot: plan.Wait,
+			reason: v1alpha1.ReasonGranted, reboot: underway.Wait,
 		},
 		"hooks before the drain: False without checks": {
 			snapshot: one(policy("workers", hooked("example.com/a"), holding(7, entry("worker-1", 7))),
 				needy("worker-1", phase(7, v1alpha1.HooksBefore, 0))).snapshot(),
-			reason: v1alpha1.ReasonWaitingForHook, reboot: plan.Wait,
+			reason: v1alpha1.ReasonWaitingForHook, reboot: underway.Wait,
 		},
 		"a grant that the ledger has lost": {
 			snapshot: one(policy("workers"), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseRebooting))).snapshot(),
-			reboot:   plan.Wait,
+			reboot:   underway.Wait,
 		},
 		"a reboot that is over and still in the ledger": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), newHost("worker-1", grant(7, protocol.GrantFinished))).snapshot(),
@@ -253,7 +254,7 @@ func TestExplain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := plan.Explain(tc.snapshot, "worker-1")
 			check, passed := blockingCheck(t, e.Checks)
-			var reboot plan.Action
+			var reboot underway.Action
 			if e.Reboot != nil {
 				reboot = e.Reboot.Action
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // Result is the result of a check.
@@ -43,7 +44,7 @@ type Explanation struct {
 	// act.
 	Until time.Time
 	// Reboot is the granted reboot, or nil if the node holds no grant.
-	Reboot *Reboot
+	Reboot *underway.Reboot
 	// Due is true if no check blocks, so the manager's next pass grants the reboot.
 	Due bool
 	// Checks holds every check in order. It is nil if none ran, because the node needs no reboot or

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -31,7 +32,7 @@ func ResumeHint(policy string) string {
 
 // haltOf counts the nodes that failed since the last success or since an administrator resumed the
 // policy. A halted policy stays halted until it is resumed.
-func haltOf(a record.Attempts, governed []*record.Node, reboots []Reboot) Halt {
+func haltOf(a record.Attempts, governed []*record.Node, reboots []underway.Reboot) Halt {
 	if value, resumed := a.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + message.Shorten(record.MaxMessage, cmp.Or(value, "no reason given"))}
 	}
@@ -59,7 +60,7 @@ func quiet(current *metav1.Condition) Halt {
 
 // lostIn returns the nodes of a ring whose Node objects were deleted during their reboots. They count
 // until a node of the ring comes back or an administrator resumes the policy.
-func lostIn(a record.Attempts, ring string, reboots []Reboot) []string {
+func lostIn(a record.Attempts, ring string, reboots []underway.Reboot) []string {
 	if _, resumed := a.Policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		return nil
 	}
@@ -103,7 +104,7 @@ func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
 
 // failedSince lists the nodes that failed after a time: the attempt was given up, missed its
 // deadline, or ended with a deleted Node. Each node counts once.
-func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reboots []Reboot) []string {
+func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reboots []underway.Reboot) []string {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {
 		switch {

@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 func maxFailures(n int32) func(*v1alpha1.RebootPolicy) {
@@ -58,10 +59,10 @@ func aborted(node string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
 func TestReboots_ADeletedNodeFailsIfItWasRebooting(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		for _, r := range p.Reboots {
-			if r.Rebooting() && r.Action != plan.ReleaseEntry && r.Entry.RebootingAt == nil {
+			if r.Rebooting() && r.Action != underway.ReleaseEntry && r.Entry.RebootingAt == nil {
 				t.Fatalf("%s reboots, and the ledger does not know\n%v", r.Entry.Node, s)
 			}
-			if n := r.Node; n != nil && r.Action == plan.Wait && n.In(r.Entry.Seq, protocol.PhaseDraining) && r.Entry.RebootingAt != nil {
+			if n := r.Node; n != nil && r.Action == underway.Wait && n.In(r.Entry.Seq, protocol.PhaseDraining) && r.Entry.RebootingAt != nil {
 				t.Fatalf("%s drains, and reboots by the ledger\n%v", n.Name, s)
 			}
 		}

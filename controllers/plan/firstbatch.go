@@ -7,6 +7,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -46,7 +47,7 @@ func scaleFirst(f *fleet) (err error) {
 // firstBatchOf returns how far the run has come, from its counts in the status and the reboots that end
 // with this plan. Until it grows, the nodes that have come back still count, so that no node follows
 // them.
-func firstBatchOf(f *fleet, reboots []Reboot) firstBatch {
+func firstBatchOf(f *fleet, reboots []underway.Reboot) firstBatch {
 	if f.first == 0 {
 		return firstBatch{}
 	}
@@ -71,7 +72,7 @@ func firstBatchOf(f *fleet, reboots []Reboot) firstBatch {
 			failed++
 		}
 	}
-	overdue := func(t Reboot) bool { return !t.FailedAt.IsZero() }
+	overdue := func(t underway.Reboot) bool { return !t.FailedAt.IsZero() }
 	switch {
 	case failed > 0 || slices.ContainsFunc(reboots, overdue):
 		b.failed, b.limit = true, b.nodes

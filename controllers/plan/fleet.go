@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -43,7 +44,7 @@ type Snapshot struct {
 	// Agents are the pods of the agents, or nil if they have not been read yet.
 	Agents *report.Agents
 	// Refused are the writes about granted reboots that the API server refused last, by node.
-	Refused map[string]Refusal
+	Refused map[string]underway.Refusal
 	// RebootInterval is the least time between a node's return to service and its next grant. 0
 	// means no limit.
 	RebootInterval time.Duration
@@ -158,8 +159,8 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 }
 
 // reboots returns the granted reboots, in the order of the ledger.
-func (f *fleet) reboots() []Reboot {
-	reboots := slices.Grow([]Reboot(nil), len(f.entries))
+func (f *fleet) reboots() []underway.Reboot {
+	reboots := slices.Grow([]underway.Reboot(nil), len(f.entries))
 	for _, e := range f.entries {
 		reboots = append(reboots, f.reboot(e))
 	}
@@ -167,8 +168,8 @@ func (f *fleet) reboots() []Reboot {
 }
 
 // reboot decides what to do about one entry.
-func (f *fleet) reboot(e v1alpha1.LedgerEntry) Reboot {
-	return Pass{
+func (f *fleet) reboot(e v1alpha1.LedgerEntry) underway.Reboot {
+	return underway.Pass{
 		Now: f.Now, Policy: f.Policy, Zone: f.Schedule.Zone(), Ledger: f.limited.ledger, Refused: f.Refused, Unread: f.Unread, Checks: checks{f},
 	}.Follow(e, f.byName[e.Node])
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -14,14 +15,16 @@ type checks struct{ f *fleet }
 
 // Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and whether the
 // gates decide about it.
-func (c checks) Cancels(t record.Times) (cause *Cause, gates bool) {
+func (c checks) Cancels(t record.Times) (cause *underway.Cause, gates bool) {
 	o := c.withdrawal(t)
 	return o.cause(), o.reaches(gateChecks)
 }
 
 // AwaitsGate returns the message about a gate that has to answer before the grant is published, or
 // nil.
-func (c checks) AwaitsGate(n *record.Node) *Cause { return gateUnknown(&choice{fleet: c.f}, n).cause() }
+func (c checks) AwaitsGate(n *record.Node) *underway.Cause {
+	return gateUnknown(&choice{fleet: c.f}, n).cause()
+}
 
 // Replaced reports whether another policy's grant, or one in another ledger, is on the node.
 func (c checks) Replaced(n *record.Node) bool {
@@ -29,11 +32,11 @@ func (c checks) Replaced(n *record.Node) bool {
 }
 
 // cause returns the reason and the message, or nil if nothing blocks.
-func (o *Blocked) cause() *Cause {
+func (o *Blocked) cause() *underway.Cause {
 	if o == nil {
 		return nil
 	}
-	return &Cause{Reason: o.Reason, Message: o.Message}
+	return &underway.Cause{Reason: o.Reason, Message: o.Message}
 }
 
 // withdrawal returns why to cancel a grant that the agent has not begun to use, or nil.
@@ -63,7 +66,7 @@ func (c checks) withdrawal(t record.Times) *Blocked {
 // Again decides about one entry again, from a newer reading of its node, which is nil if the Node
 // does not exist. Whether the policy has halted and whether there is room stay as planned, because
 // that depends on all nodes. It returns the zero Reboot if the ledger does not hold the entry.
-func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) Reboot {
+func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) underway.Reboot {
 	s.Nodes = nil
 	if n != nil {
 		s.Nodes = []*record.Node{n}
@@ -71,7 +74,7 @@ func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) Reboot 
 	f := newFleet(s, &p.Halt)
 	for _, held := range f.entries {
 		if held.Node == e.Node && held.Seq == e.Seq {
-			i := slices.IndexFunc(p.Reboots, func(t Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
+			i := slices.IndexFunc(p.Reboots, func(t underway.Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
 			if i < 0 {
 				return f.reboot(held)
 			}
@@ -83,7 +86,7 @@ func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) Reboot 
 			return f.reboot(own)
 		}
 	}
-	return Reboot{}
+	return underway.Reboot{}
 }
 
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due,
@@ -96,7 +99,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 			continue
 		case nodes == 0:
 			message = fmt.Sprintf("node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s",
-				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.keepsSlot())
+				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.KeepsSlot())
 		default:
 			others = append(others, t.Entry.Node)
 		}

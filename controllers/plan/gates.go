@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -113,7 +114,7 @@ func gateStatus(f *fleet) []v1alpha1.GateStatus {
 // waitsForGates reports whether a node depends on the gates, because no earlier check holds it
 // back. Only then are gates queried.
 func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
-	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t Reboot) bool { return t.NeedsGates }) {
+	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t underway.Reboot) bool { return t.NeedsGates }) {
 		return true
 	}
 	for _, o := range waiting {

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -116,22 +117,22 @@ func TestReboots_Gates(t *testing.T) {
 				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
 			}
 			same(t, "short-lived", notAsked, got.ShortLived)
-			action := func(node ...func(*host)) plan.Action {
+			action := func(node ...func(*host)) underway.Action {
 				granted := one(policy("workers", gates, holding(7, entry("worker-1", 7))), needy("worker-1", node...))
 				granted.gates = tc.answer
 				return granted.plan().Reboots[0].Action
 			}
 			published := grant(7, protocol.GrantActive)
-			inLedger, onNode := plan.CancelGrant, plan.CancelGrant // a grant that the node does not show yet, and one that it shows
+			inLedger, onNode := underway.CancelGrant, underway.CancelGrant // a grant that the node does not show yet, and one that it shows
 			switch {
 			case tc.before == "":
-				inLedger, onNode = plan.PublishGrant, plan.Wait
+				inLedger, onNode = underway.PublishGrant, underway.Wait
 			case notAsked:
-				inLedger, onNode = plan.Wait, plan.Wait
+				inLedger, onNode = underway.Wait, underway.Wait
 			}
 			same(t, "in the ledger", inLedger, action())
 			same(t, "on the node", onNode, action(published))
-			same(t, "draining", plan.Wait, action(published, progress(7, protocol.PhaseDraining)))
+			same(t, "draining", underway.Wait, action(published, progress(7, protocol.PhaseDraining)))
 		})
 	}
 }
@@ -410,22 +411,22 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 	}
 	cases := map[string]struct {
 		node   *host
-		action plan.Action
+		action underway.Action
 		reason v1alpha1.Reason
 	}{
-		"a blocking pod cancels the grant":                              {published(replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
-		"a pod that cannot be drained cancels the grant":                {published(replies(gated, kept("default/bare", "unmanaged"))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
-		"a closed budget cancels the grant, so that the node goes last": {published(replies(gated, closedBy("default/db-0", ""))), plan.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a blocking pod cancels the grant":                              {published(replies(gated, blocking("default/migrate-1"))), underway.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a pod that cannot be drained cancels the grant":                {published(replies(gated, kept("default/bare", "unmanaged"))), underway.CancelGrant, v1alpha1.ReasonUndrainablePod},
+		"a closed budget cancels the grant, so that the node goes last": {published(replies(gated, closedBy("default/db-0", ""))), underway.CancelGrant, v1alpha1.ReasonUndrainablePod},
 		"pods that the agent cannot read cancel the grant": {
-			published(replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" })), plan.CancelGrant, v1alpha1.ReasonGateUnreachable,
+			published(replies(gated, func(r *protocol.PreflightReport) { r.Problem = "listing pods: forbidden" })), underway.CancelGrant, v1alpha1.ReasonGateUnreachable,
 		},
-		"a grant that was not shown is cancelled": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), plan.CancelGrant, v1alpha1.ReasonBlockingPod},
+		"a grant that was not shown is cancelled": {needy("worker-1", replies(gated, blocking("default/migrate-1"))), underway.CancelGrant, v1alpha1.ReasonBlockingPod},
 		"a stale answer cancels nothing, because the agent looks again": {
-			published(replies(policy("workers"), blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+			published(replies(policy("workers"), blocking("default/migrate-1"))), underway.Wait, v1alpha1.ReasonGranted,
 		},
-		"no answer cancels nothing": {published(), plan.Wait, v1alpha1.ReasonGranted},
+		"no answer cancels nothing": {published(), underway.Wait, v1alpha1.ReasonGranted},
 		"a drain that has begun is finished": {
-			published(progress(7, protocol.PhaseDraining), replies(gated, blocking("default/migrate-1"))), plan.Wait, v1alpha1.ReasonGranted,
+			published(progress(7, protocol.PhaseDraining), replies(gated, blocking("default/migrate-1"))), underway.Wait, v1alpha1.ReasonGranted,
 		},
 	}
 	for name, tc := range cases {
@@ -531,10 +532,10 @@ func TestReboots_Try(t *testing.T) {
 	waits := policy("workers", holding(7, try), neverTries)
 	for name, tc := range map[string]struct {
 		policy *v1alpha1.RebootPolicy
-		want   plan.Action
+		want   underway.Action
 	}{
-		"the policy tries":                 {holds, plan.Wait},
-		"the policy does not try any more": {waits, plan.CancelGrant},
+		"the policy tries":                 {holds, underway.Wait},
+		"the policy does not try any more": {waits, underway.CancelGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := needy("worker-1", grant(7, protocol.GrantActive), replies(tc.policy, closedBy("default/db-0", "")))

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // TestGovernor_Govern checks that the policy of highest priority governs a node, among those that
@@ -78,7 +79,7 @@ func TestGovernor_Govern(t *testing.T) {
 	t.Run("a policy with a broken selector finishes the reboots that it has granted", func(t *testing.T) {
 		drains := needy("worker-1", grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining))
 		s := one(policy("workers", broken, holding(1, entry("worker-1", 1))), drains).with(policy("others"))
-		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != plan.Wait || len(p.Ledger()) != 1 {
+		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != underway.Wait || len(p.Ledger()) != 1 {
 			t.Errorf("workers: %+v", p.Reboots)
 		}
 		slices.Reverse(s.policies)

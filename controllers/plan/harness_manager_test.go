@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -24,7 +25,7 @@ import (
 // writes bring the next pass. It reports whether it came to an end.
 func (c *cluster) pass(name string) bool {
 	delete(c.woken, name)
-	tried := map[string]plan.Action{}
+	tried := map[string]underway.Action{}
 	for range 8 {
 		p := plan.Of(c.snapshot(name))
 		wrote, alive := c.applyReboots(name, p, tried)
@@ -85,7 +86,7 @@ func (c *cluster) mayWrite(name string) bool {
 
 // applyReboots applies the actions on Nodes. It reports whether it tried any, and whether the
 // manager is still alive.
-func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]plan.Action) (wrote, alive bool) {
+func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]underway.Action) (wrote, alive bool) {
 	for _, t := range p.Reboots {
 		if !t.Action.WritesNode() || tried[t.Entry.Node] == t.Action {
 			continue
@@ -106,10 +107,10 @@ func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]plan.A
 	return wrote, true
 }
 
-func (c *cluster) applyReboot(name string, t plan.Reboot) {
+func (c *cluster) applyReboot(name string, t underway.Reboot) {
 	h, n, holder := c.hosts[t.Entry.Node], t.Node, c.snapshot(name).Holder().Name
 	switch t.Action {
-	case plan.PublishGrant:
+	case underway.PublishGrant:
 		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Annotations, grant.Excluded, grant.Unremediated = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name]), n.SetsRemediation()
@@ -139,7 +140,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			}
 			endHooks(node, t.Entry.Seq)
 		})
-	case plan.CancelGrant:
+	case underway.CancelGrant:
 		grant, ok := protocol.Cancel(n.Record, t.Entry, holder, t.Reason, t.CancelMessage(), c.now)
 		c.permitted(ok, t)
 		grant.Annotations = n.AnnotationsToKeep(c.policies[name])
@@ -154,7 +155,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			}
 			endHooks(node, t.Entry.Seq)
 		})
-	case plan.BeginHooks:
+	case underway.BeginHooks:
 		c.add("%s asks the hooks of %s: %s", name, h.name, t.Stage)
 		phase := t.Begin(c.policies[name], c.now)
 		c.update(h, func(node *corev1.Node) {
@@ -164,12 +165,12 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			}
 			annotate(node, v1alpha1.AnnotationHooks, phase.String())
 		})
-	case plan.NoteTaint:
+	case underway.NoteTaint:
 		c.add("%s notes about %s: %s", name, h.name, t.Message)
 		c.update(h, func(node *corev1.Node) {
 			annotate(node, v1alpha1.AnnotationHooks, t.Note(c.policies[name], c.now).String())
 		})
-	case plan.FinishGrant:
+	case underway.FinishGrant:
 		grant, ok := protocol.Finish(n.Record, t.Entry, holder, n.BootID, c.now)
 		c.permitted(ok, t)
 		grant.Annotations = n.AnnotationsToKeep(c.policies[name])
@@ -185,7 +186,7 @@ func (c *cluster) applyReboot(name string, t plan.Reboot) {
 			node.Spec.Taints = record.WithPending(node.Spec.Taints, "")
 			endHooks(node, t.Entry.Seq)
 		})
-	case plan.Wait, plan.WithdrawGrant, plan.ReleaseEntry:
+	case underway.Wait, underway.WithdrawGrant, underway.ReleaseEntry:
 	}
 }
 
@@ -257,7 +258,7 @@ func endHooks(node *corev1.Node, seq int64) {
 
 // permitted fails the test if the protocol refuses an action, because the manager would try it
 // forever.
-func (c *cluster) permitted(ok bool, t plan.Reboot) {
+func (c *cluster) permitted(ok bool, t underway.Reboot) {
 	if !ok {
 		c.Fatalf("%s of %s is planned and the protocol does not permit it", t.Action, t.Entry.Node)
 	}

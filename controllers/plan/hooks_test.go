@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -28,11 +29,11 @@ func TestReboots_AskHooks(t *testing.T) {
 		return append(options(grant(rebootSeq, protocol.GrantActive), progress(rebootSeq, protocol.PhaseRebooting), rebooted(9*minute, 9*minute)), mods...)
 	}
 	begins := func(stage v1alpha1.HookStage) rebootStep {
-		return rebootStep{Action: plan.BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks start", Stage: stage}
+		return rebootStep{Action: underway.BeginHooks, Reason: v1alpha1.ReasonWaitingForHook, Message: "hooks start", Stage: stage}
 	}
 	waitsFor := func(hook string, until time.Duration) rebootStep {
 		message := fmt.Sprintf(`waiting for annotations to be "true" by %s: %s`, timing.Instant(instantAfter(until)), hook)
-		return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: message, Until: instantAfter(until)}
+		return rebootStep{Action: underway.Wait, Reason: v1alpha1.ReasonWaitingForHook, Message: message, Until: instantAfter(until)}
 	}
 	// before returns a node in the phase of hooks before the drain, and after one in the phase
 	// after the boot, since 22:10.

@@ -25,6 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // Plan is everything that is decided about one policy from one snapshot.
@@ -51,11 +52,11 @@ type Plan struct {
 	// Others are entries of other policies in the same ledger.
 	Others []v1alpha1.LedgerEntry
 	// Reboots are the granted reboots and the next action for each, in the order of the ledger.
-	Reboots []Reboot
+	Reboots []underway.Reboot
 	// Unlisted are reboots under a grant of this policy on nodes that neither its ledger nor its
 	// selector has, by node name. They are cancelled or finished like Reboots, but take no slot and
 	// do not count as failures.
-	Unlisted []Reboot
+	Unlisted []underway.Reboot
 	// Granted and Adopted are new entries for the ledger. Adopted ones already have a grant on
 	// their Node.
 	Granted, Adopted []v1alpha1.LedgerEntry
@@ -215,7 +216,7 @@ func (c *choice) report() {
 }
 
 // UnderWay returns the Reboots and the Unlisted.
-func (p *Plan) UnderWay() []Reboot { return slices.Concat(p.Reboots, p.Unlisted) }
+func (p *Plan) UnderWay() []underway.Reboot { return slices.Concat(p.Reboots, p.Unlisted) }
 
 // Entries returns all entries of the ledger after the plan, including those of other policies.
 // Their order is the same in every policy's plan.
@@ -232,7 +233,7 @@ func (p *Plan) Entries() []v1alpha1.LedgerEntry {
 func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
 	var ledger []v1alpha1.LedgerEntry
 	for _, t := range p.Reboots {
-		if t.Action != ReleaseEntry {
+		if t.Action != underway.ReleaseEntry {
 			ledger = append(ledger, t.Entry)
 		}
 	}
@@ -245,7 +246,7 @@ func (p *Plan) StatusMoves() bool { return p.RunMoves || p.LedgerChanges() }
 
 // LedgerChanges reports whether the plan changes the ledger.
 func (p *Plan) LedgerChanges() bool {
-	withdraws := func(t Reboot) bool { return t.Action == WithdrawGrant }
+	withdraws := func(t underway.Reboot) bool { return t.Action == underway.WithdrawGrant }
 	return p.learned || p.notes || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
 }
 
@@ -256,8 +257,8 @@ func (p *Plan) Waiting() []Decision {
 }
 
 // Released returns the reboots whose entries leave the ledger.
-func (p *Plan) Released() []Reboot {
-	return slices.DeleteFunc(slices.Clone(p.Reboots), func(t Reboot) bool { return t.Action != ReleaseEntry })
+func (p *Plan) Released() []underway.Reboot {
+	return slices.DeleteFunc(slices.Clone(p.Reboots), func(t underway.Reboot) bool { return t.Action != underway.ReleaseEntry })
 }
 
 // adopt takes outstanding grants back into a ledger that has lost them: when a new leader has read
@@ -327,9 +328,9 @@ func (c *choice) grantAmong(ring []*record.Node) {
 
 // rebootOf returns the node's reboot unless it is over, even if the ledger still has to take it
 // back.
-func (c *choice) rebootOf(node string) *Reboot {
+func (c *choice) rebootOf(node string) *underway.Reboot {
 	for _, t := range c.plan.UnderWay() {
-		if t.Entry.Node == node && t.Action != ReleaseEntry {
+		if t.Entry.Node == node && t.Action != underway.ReleaseEntry {
 			return &t
 		}
 	}

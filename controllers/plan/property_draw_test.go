@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -346,12 +347,12 @@ func (s situation) String() string {
 }
 
 // drawRefused draws which writes about entries the API server refuses, and since when.
-func drawRefused(t *rapid.T, entries []v1alpha1.LedgerEntry) map[string]plan.Refusal {
-	refused := map[string]plan.Refusal{}
+func drawRefused(t *rapid.T, entries []v1alpha1.LedgerEntry) map[string]underway.Refusal {
+	refused := map[string]underway.Refusal{}
 	for _, e := range entries {
 		if oneIn(t, 4, "refused") {
 			since := rapid.SampledFrom([]time.Duration{0, minute, 5 * minute, time.Hour}).Draw(t, "since")
-			refused[e.Node] = plan.Refusal{Answer: "denied", Since: evening.Add(-since), At: evening}
+			refused[e.Node] = underway.Refusal{Answer: "denied", Since: evening.Add(-since), At: evening}
 		}
 	}
 	return refused

@@ -19,6 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -163,7 +164,7 @@ func inALedger(s plan.Snapshot, node string) bool {
 	return slices.ContainsFunc(slices.Concat(s.Policy.Status.Grants, s.Holder().Status.Grants), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
 
-func ledgerOf(reboots []plan.Reboot) []v1alpha1.LedgerEntry {
+func ledgerOf(reboots []underway.Reboot) []v1alpha1.LedgerEntry {
 	var entries []v1alpha1.LedgerEntry
 	for _, f := range reboots {
 		entries = append(entries, f.Entry)
@@ -330,16 +331,16 @@ func TestReboots_WantsWhatTheProtocolPermits(t *testing.T) {
 		for _, f := range p.Reboots {
 			ok := true
 			switch f.Action {
-			case plan.PublishGrant:
+			case underway.PublishGrant:
 				_, ok = protocol.Publish(f.Node.Record, f.Entry, "workers", evening)
-			case plan.CancelGrant:
+			case underway.CancelGrant:
 				_, ok = protocol.Cancel(f.Node.Record, f.Entry, "workers", f.Reason, "", evening)
-			case plan.FinishGrant:
+			case underway.FinishGrant:
 				_, ok = protocol.Finish(f.Node.Record, f.Entry, "workers", f.Node.BootID, evening)
-			case plan.Wait, plan.BeginHooks, plan.NoteTaint:
-			case plan.WithdrawGrant:
+			case underway.Wait, underway.BeginHooks, underway.NoteTaint:
+			case underway.WithdrawGrant:
 				_, ok = protocol.Withdraw(f.Node.Record, f.Entry, f.Entry.At.Time)
-			case plan.ReleaseEntry:
+			case underway.ReleaseEntry:
 				ok = f.Node == nil || protocol.Releasable(f.Node.Record, f.Entry) || protocol.Overtaken(f.Node.Record, f.Entry, "workers") || protocol.Withdrawn(f.Node.Record, f.Entry)
 			}
 			if !ok {
@@ -373,7 +374,7 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		holder := snapshot.Holder().DeepCopy()
 		for i, e := range holder.Status.Grants {
-			at := slices.IndexFunc(p.Reboots, func(r plan.Reboot) bool { return r.Entry.Node == e.Node && r.Entry.Seq == e.Seq })
+			at := slices.IndexFunc(p.Reboots, func(r underway.Reboot) bool { return r.Entry.Node == e.Node && r.Entry.Seq == e.Seq })
 			if at >= 0 && snapshot.Owns(e) {
 				holder.Status.Grants[i].At = p.Reboots[at].Entry.At
 			}

@@ -13,12 +13,13 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
 // rebootStep is the next step of a reboot, for comparison.
 type rebootStep struct {
-	Action   plan.Action
+	Action   underway.Action
 	Reason   v1alpha1.Reason
 	Message  string
 	Stage    v1alpha1.HookStage
@@ -33,26 +34,26 @@ const rebootSeq = 5
 
 // These are steps that many cases expect.
 var (
-	publish = rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}
-	finish  = rebootStep{Action: plan.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"}
+	publish = rebootStep{Action: underway.PublishGrant, Reason: v1alpha1.ReasonGranted}
+	finish  = rebootStep{Action: underway.FinishGrant, Reason: v1alpha1.ReasonGranted, Message: "back in service"}
 )
 
 func cancelsGrant(reason v1alpha1.Reason, message string) rebootStep {
-	return rebootStep{Action: plan.CancelGrant, Reason: reason, Message: message}
+	return rebootStep{Action: underway.CancelGrant, Reason: reason, Message: message}
 }
 
 func released(reason v1alpha1.Reason, message string) rebootStep {
-	return rebootStep{Action: plan.ReleaseEntry, Reason: reason, Message: message}
+	return rebootStep{Action: underway.ReleaseEntry, Reason: reason, Message: message}
 }
 
 // waits returns the step of a reboot that goes on until a time counted from the evening, and fails
 // the step of one that has failed since then.
 func waits(message string, until time.Duration) rebootStep {
-	return rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: message, Until: instantAfter(until)}
+	return rebootStep{Action: underway.Wait, Reason: v1alpha1.ReasonGranted, Message: message, Until: instantAfter(until)}
 }
 
 func fails(reason v1alpha1.Reason, since time.Duration, message string) rebootStep {
-	return rebootStep{Action: plan.Wait, Reason: reason, Message: message, FailedAt: instantAfter(since)}
+	return rebootStep{Action: underway.Wait, Reason: reason, Message: message, FailedAt: instantAfter(since)}
 }
 
 // drains sets the end of the drain. The manager waits ten minutes longer.
@@ -73,7 +74,7 @@ type rebootCase struct {
 	want    rebootStep
 }
 
-func (tc rebootCase) reboot(t *testing.T) plan.Reboot {
+func (tc rebootCase) reboot(t *testing.T) underway.Reboot {
 	t.Helper()
 	machine := newHost
 	if tc.needs {
@@ -166,7 +167,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 			cancelsGrant(v1alpha1.ReasonCoordinatorConflict, "locksmithd"), agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd"}`)),
 		"the node is in the middle of another policy's grant": {
 			needs: true, node: options(grant(3, protocol.GrantActive, givenBy("old")), progress(3, protocol.PhaseRebooting)),
-			want: rebootStep{Action: plan.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
+			want: rebootStep{Action: underway.Wait, Reason: v1alpha1.ReasonGranted, Message: "waits until grant 3 of policy old is over"},
 		},
 		"the progress cannot be read, and nobody has repaired it in time": {
 			needs: true, node: options(active, unreadable), now: time.Hour,
@@ -181,7 +182,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the progress cannot be read: the agent may be anywhere": {
 			needs: true, node: options(active, unreadable), now: 59 * minute,
 			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonRecordUnreadable, Until: instantAfter(time.Hour),
+				Action: underway.Wait, Reason: v1alpha1.ReasonRecordUnreadable, Until: instantAfter(time.Hour),
 				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
 			},
 		},
@@ -208,7 +209,7 @@ func TestReboots_CrowdedOut(t *testing.T) {
 		"the limit alone is lower than it was":  {needy("worker-1"), nil, options(atMost("0")), publish},
 		"it is cordoned itself":                 {needy("worker-1", cordoned), []*host{newHost("worker-2", notReady)}, nil, publish},
 		"its agent knows the grant":             {needy("worker-1", active), []*host{newHost("worker-2", notReady)}, nil, waits("granted; the agent has not begun yet", 5*minute)},
-		"it is rebooting, and has lost a grant": {newHost("worker-1", progress(rebootSeq, protocol.PhaseRebooting)), []*host{newHost("worker-2", notReady)}, nil, rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"}},
+		"it is rebooting, and has lost a grant": {newHost("worker-1", progress(rebootSeq, protocol.PhaseRebooting)), []*host{newHost("worker-2", notReady)}, nil, rebootStep{Action: underway.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"}},
 		"another control-plane node is not Ready": {
 			needy("worker-1", cp),
 			[]*host{newHost("worker-2", cp, notReady)},
@@ -235,14 +236,14 @@ func TestReboots_CrowdedOutOneForEach(t *testing.T) {
 	grants := holding(3, entry("a", 1), entry("b", 2), entry("c", 3))
 	for name, tc := range map[string]struct {
 		down []*host
-		want []plan.Action
+		want []underway.Action
 	}{
-		"none is down": {nil, []plan.Action{plan.PublishGrant, plan.PublishGrant, plan.PublishGrant}},
-		"one is down":  {hosts(newHost, "x", notReady), []plan.Action{plan.PublishGrant, plan.PublishGrant, plan.CancelGrant}},
-		"two are down": {hosts(newHost, "x y", notReady), []plan.Action{plan.PublishGrant, plan.CancelGrant, plan.CancelGrant}},
+		"none is down": {nil, []underway.Action{underway.PublishGrant, underway.PublishGrant, underway.PublishGrant}},
+		"one is down":  {hosts(newHost, "x", notReady), []underway.Action{underway.PublishGrant, underway.PublishGrant, underway.CancelGrant}},
+		"two are down": {hosts(newHost, "x y", notReady), []underway.Action{underway.PublishGrant, underway.CancelGrant, underway.CancelGrant}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []plan.Action
+			var got []underway.Action
 			for _, r := range one(policy("workers", atMost("3"), grants), append(hosts(needy, "a b c"), tc.down...)...).plan().Reboots {
 				got = append(got, r.Action)
 			}
@@ -285,7 +286,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	const years = 73 * 365 * 24 * time.Hour
 	noted := rebootStep{
-		Action: plan.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, but its clock is wrong: settling begins",
+		Action: underway.BeginHooks, Reason: v1alpha1.ReasonGranted, Stage: v1alpha1.HooksAfter, Message: "back, but its clock is wrong: settling begins",
 	}
 	notReported := notReportedBack(0)
 	newBoot, settles := bootID("worker-1-boot-2"), phase(rebootSeq, v1alpha1.HooksAfter, 9*minute)
@@ -299,7 +300,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	starting := "back, but taint " + cni + ":NoSchedule keeps pods off the node since the reboot; settling begins once it is gone"
 	notes := func(message string) rebootStep {
-		return rebootStep{Action: plan.NoteTaint, Reason: v1alpha1.ReasonGranted, Message: message}
+		return rebootStep{Action: underway.NoteTaint, Reason: v1alpha1.ReasonGranted, Message: message}
 	}
 	hadTaint := grant(rebootSeq, protocol.GrantActive, func(g *protocol.Grant) { g.Taints = []string{cni + ":NoSchedule"} })
 	testReboots(t, map[string]rebootCase{
@@ -315,7 +316,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"a taint that a hook has set which runs": {
 			node: startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute)), policy: options(hooked("example.com/a")), now: 20 * minute,
 			want: rebootStep{
-				Action: plan.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
+				Action: underway.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
 				Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:10:00 UTC: example.com/a`,
 			},
 		},
@@ -399,7 +400,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		},
 		"rebooting with reboot.timeout set": {node: reboots(notReady), policy: options(timeouts), now: time.Hour, want: rebooting(2 * time.Hour)},
 		"rebooting, and somebody removed the grant": {
-			node: reboots()[1:], want: rebootStep{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
+			node: reboots()[1:], want: rebootStep{Action: underway.PublishGrant, Reason: v1alpha1.ReasonGranted, Message: "rebooting; the grant is missing"},
 		},
 
 		"back, and settles from Ready on (behaviour 24)":                          {node: reboots(rebooted(10*minute, 9*minute)), now: 10 * minute, want: settling("22:10:00", 11*minute)},
@@ -455,7 +456,7 @@ func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
 			same(t, "overdue just before the deadline", time.Time{}, own.plan().Reboots[0].FailedAt)
 			own.now = evening.Add(tc.after)
 			r := own.plan().Reboots[0]
-			if r.Action == plan.CancelGrant { // the slot is freed at once
+			if r.Action == underway.CancelGrant { // the slot is freed at once
 				r.FailedAt = own.now
 			}
 			same(t, "reason", tc.reason, r.Reason)
@@ -531,9 +532,9 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 				hosts[0] = needy("a", grant(1, protocol.GrantActive))
 			}
 			s := one(policy("workers", atMost("3"), holding(3, a, b, c)), hosts...).snapshot()
-			s.Refused = map[string]plan.Refusal{}
+			s.Refused = map[string]underway.Refusal{}
 			for node, answer := range tc.answers {
-				s.Refused[node] = plan.Refusal{Answer: answer, Since: evening}
+				s.Refused[node] = underway.Refusal{Answer: answer, Since: evening}
 			}
 			p := plan.Of(s)
 			nodes, message := p.Refused()
@@ -548,7 +549,7 @@ func TestPlan_ReportsRefusedWrites(t *testing.T) {
 func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 	const active = protocol.GrantActive
 	type step struct {
-		Action plan.Action
+		Action underway.Action
 		Reason v1alpha1.Reason
 		Until  time.Time
 	}
@@ -564,39 +565,39 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 		granted   []string
 	}{
 		"it is published again and again for five minutes": {
-			refused: 299 * time.Second, want: step{plan.PublishGrant, v1alpha1.ReasonGranted, instantAfter(time.Second)},
+			refused: 299 * time.Second, want: step{underway.PublishGrant, v1alpha1.ReasonGranted, instantAfter(time.Second)},
 		},
-		"after five minutes it is withdrawn":       {refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
-		"a grant that is not refused is published": {want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}},
+		"after five minutes it is withdrawn":       {refused: 5 * minute, want: step{Action: underway.WithdrawGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true},
+		"a grant that is not refused is published": {want: step{Action: underway.PublishGrant, Reason: v1alpha1.ReasonGranted}},
 		"hooks that cannot start do not delay the withdrawal": {
-			policy: hooked("example.com/ok"), refused: 5 * minute, want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
+			policy: hooked("example.com/ok"), refused: 5 * minute, want: step{Action: underway.WithdrawGrant, Reason: v1alpha1.ReasonWaitingForHook}, withdraws: true,
 		},
 		"a check that blocks does not delay the withdrawal": {
 			node: []func(*host){annotated(v1alpha1.AnnotationPaused, "true")}, refused: 5 * minute,
-			want: step{Action: plan.WithdrawGrant, Reason: v1alpha1.ReasonNodePaused}, withdraws: true,
+			want: step{Action: underway.WithdrawGrant, Reason: v1alpha1.ReasonNodePaused}, withdraws: true,
 		},
 		"withdrawn, its slot goes to the next node": {
-			withdrawn: true, want: step{Action: plan.ReleaseEntry, Reason: v1alpha1.ReasonNodeWriteRefused}, granted: []string{"b"},
+			withdrawn: true, want: step{Action: underway.ReleaseEntry, Reason: v1alpha1.ReasonNodeWriteRefused}, granted: []string{"b"},
 		},
 		"not before its Node could be read": {
-			withdrawn: true, unread: true, want: step{Action: plan.Wait, Reason: v1alpha1.ReasonNodeWriteRefused}, withdraws: true,
+			withdrawn: true, unread: true, want: step{Action: underway.Wait, Reason: v1alpha1.ReasonNodeWriteRefused}, withdraws: true,
 		},
 		"withdrawn, but shown on the Node": {
-			node: []func(*host){shown}, withdrawn: true, want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonGrantWithdrawn}, withdraws: true,
+			node: []func(*host){shown}, withdrawn: true, want: step{Action: underway.CancelGrant, Reason: v1alpha1.ReasonGrantWithdrawn}, withdraws: true,
 		},
 		"withdrawn, and its agent had begun before": {
 			node: []func(*host){shown, progress(1, protocol.PhaseDraining)}, withdrawn: true,
-			want: step{plan.Wait, v1alpha1.ReasonGranted, instantAfter(30 * minute)}, withdraws: true,
+			want: step{underway.Wait, v1alpha1.ReasonGranted, instantAfter(30 * minute)}, withdraws: true,
 		},
 		"withdrawn, past the point of no return, and somebody removed the grant": {
-			node: []func(*host){progress(1, protocol.PhaseRebooting)}, withdrawn: true, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true,
+			node: []func(*host){progress(1, protocol.PhaseRebooting)}, withdrawn: true, want: step{Action: underway.PublishGrant, Reason: v1alpha1.ReasonGranted}, withdraws: true,
 		},
 		"a grant that the Node shows cannot be withdrawn": {
 			node: []func(*host){shown, annotated(v1alpha1.AnnotationPaused, "true")}, refused: time.Hour,
-			want: step{Action: plan.CancelGrant, Reason: v1alpha1.ReasonNodePaused},
+			want: step{Action: underway.CancelGrant, Reason: v1alpha1.ReasonNodePaused},
 		},
 		"a grant with unreadable progress stays": {
-			node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")}, refused: time.Hour, want: step{Action: plan.PublishGrant, Reason: v1alpha1.ReasonGranted},
+			node: []func(*host){annotated(v1alpha1.AnnotationProgress, "?")}, refused: time.Hour, want: step{Action: underway.PublishGrant, Reason: v1alpha1.ReasonGranted},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -610,7 +611,7 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 			}
 			s := one(p, needy("a", tc.node...), needy("b")).snapshot()
 			if tc.refused > 0 {
-				s.Refused = map[string]plan.Refusal{"a": {Answer: "denied", Since: evening.Add(-tc.refused)}}
+				s.Refused = map[string]underway.Refusal{"a": {Answer: "denied", Since: evening.Add(-tc.refused)}}
 			}
 			s.Unread = map[string]bool{"a": tc.unread}
 			got := plan.Of(s)
@@ -620,7 +621,7 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 			withdrawn := ledger[0].Node == "a" && ledger[0].WithdrawnAt != nil
 			same(t, "granted", tc.granted, names(got.Granted))
 			same(t, "withdrawn", tc.withdraws, withdrawn)
-			same(t, "the ledger changes", f.Action == plan.WithdrawGrant || f.Action == plan.ReleaseEntry, got.LedgerChanges())
+			same(t, "the ledger changes", f.Action == underway.WithdrawGrant || f.Action == underway.ReleaseEntry, got.LedgerChanges())
 		})
 	}
 }
@@ -632,7 +633,7 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	e.WithdrawnAt = &metav1.Time{Time: evening}
 	p := policy("workers", holding(1, e))
 	s := one(p, needy("a")).snapshot()
-	s.Refused = map[string]plan.Refusal{"a": {Answer: "denied"}}
+	s.Refused = map[string]underway.Refusal{"a": {Answer: "denied"}}
 	before := plan.Of(s)
 	p.Status.Grants, p.Status.History = nil, before.History(nil, evening)
 	want := []v1alpha1.PastReboot{{

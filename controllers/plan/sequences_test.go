@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 var (
@@ -22,7 +23,7 @@ var (
 )
 
 var planOptions = []cmp.Option{
-	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, record.Node{}, plan.Reboot{}, plan.Blocked{}),
+	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, record.Node{}, underway.Reboot{}, plan.Blocked{}),
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -95,7 +96,7 @@ type slots struct {
 	lastBack time.Time
 }
 
-func slotsOf(f *fleet, reboots []Reboot) *slots {
+func slotsOf(f *fleet, reboots []underway.Reboot) *slots {
 	s := &slots{share: *shareOf(f.limit, f.limited.most, f.limited.of()), rings: map[int]*share{}, domains: map[string]bool{}}
 	if f.own != nil {
 		s.own = shareOf(*f.own, *f.Policy.Spec.OwnLimit(), " of policy "+f.name)
@@ -117,11 +118,11 @@ func slotsOf(f *fleet, reboots []Reboot) *slots {
 	s.lastBack = lastBack(f)
 	lost := map[string]bool{}
 	for _, t := range reboots {
-		lost[t.Entry.Node] = t.lost()
-		if t.Action != ReleaseEntry {
+		lost[t.Entry.Node] = t.Lost()
+		if t.Action != underway.ReleaseEntry {
 			s.grant(t.Entry.Node, f.rings.Of(t.Node))
 		} else {
-			s.lastBack = timing.Latest(s.lastBack, t.backAt())
+			s.lastBack = timing.Latest(s.lastBack, t.BackAt())
 		}
 	}
 	for _, n := range f.orphans {
@@ -256,13 +257,13 @@ func (s *share) exhausted(n *record.Node, now time.Time) *Blocked {
 
 // crowdOut cancels grants that no agent has seen yet if other nodes have gone down since: hooks may
 // have taken hours.
-func crowdOut(f *fleet, reboots []Reboot) {
-	if !slices.ContainsFunc(reboots, Reboot.appears) {
+func crowdOut(f *fleet, reboots []underway.Reboot) {
+	if !slices.ContainsFunc(reboots, underway.Reboot.Appears) {
 		return
 	}
 	s := slotsOf(f, reboots)
 	for i, t := range slices.Backward(reboots) { // the last grant gives up its slot to those before it
-		if !t.appears() {
+		if !t.Appears() {
 			continue
 		}
 		o := s.crowded(f, t.Node)

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -39,7 +40,7 @@ func (c *choice) count() {
 		}
 	}
 	for _, t := range p.Reboots {
-		if t.Rebooting() && t.Action != ReleaseEntry {
+		if t.Rebooting() && t.Action != underway.ReleaseEntry {
 			counts.Rebooting++
 		}
 		if !t.FailedAt.IsZero() {
@@ -117,7 +118,7 @@ func (c *choice) next() time.Time {
 		consider(record.Comes(past.EndedAt.Time))
 	}
 	for _, t := range c.plan.UnderWay() {
-		consider(t.Until, t.hookPatienceEnds())
+		consider(t.Until, t.HookPatienceEnds())
 	}
 	for _, u := range c.plan.Unavailable {
 		consider(u.Since.Add(UnavailablePatience))

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -154,15 +154,15 @@ func stateOf(r fleet.Granted) State {
 		return Failed
 	}
 	switch r.Phase {
-	case plan.StateDraining:
+	case underway.StateDraining:
 		return Draining
-	case plan.StateRebooting, plan.StateBooted:
+	case underway.StateRebooting, underway.StateBooted:
 		return Rebooting
-	case plan.StateSettling:
+	case underway.StateSettling:
 		return Settling
-	case plan.StateAborted:
+	case underway.StateAborted:
 		return Waiting
-	case plan.StateGranted, plan.StateHooks:
+	case underway.StateGranted, underway.StateHooks:
 	}
 	return Granted
 }

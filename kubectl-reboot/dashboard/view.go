@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
@@ -216,7 +216,7 @@ func (v *View) reboot(r fleet.Granted, policy string) RebootRow {
 	switch {
 	case r.Overdue:
 		shown.Ends = Instant{}
-	case r.Phase == plan.StateDraining:
+	case r.Phase == underway.StateDraining:
 		shown.Ends = v.ahead(r.DrainUntil)
 	}
 	return shown

@@ -8,6 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -131,7 +132,7 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 		if a, ok := grantedAdvice[e.Reason]; ok {
 			return a.about(e.Node, policy)
 		}
-		if e.Reboot.Phase == plan.StateDraining {
+		if e.Reboot.Phase == underway.StateDraining {
 			return Advice{"nothing; to see what the drain waits for, run", "kubectl describe node NODE"}.about(e.Node, policy)
 		}
 		return Advice{Text: "nothing"}

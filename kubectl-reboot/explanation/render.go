@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -117,7 +118,7 @@ func (e Explanation) untilLabel() string {
 	switch {
 	case e.Reboot == nil:
 		return "Until"
-	case e.Reboot.Phase == plan.StateSettling:
+	case e.Reboot.Phase == underway.StateSettling:
 		return "Back"
 	case !e.Reboot.DrainUntil.IsZero():
 		return "Overdue"

@@ -8,8 +8,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // Moment is an event in the past or future of the node.
@@ -20,7 +20,7 @@ type Moment struct {
 
 // timeline returns the events of the node's record in order. Those after the time of the
 // explanation are expected.
-func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *record.Node, reboot *plan.Reboot) []Moment {
+func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *record.Node, reboot *underway.Reboot) []Moment {
 	var moments []Moment
 	add := func(t time.Time, format string, args ...any) {
 		if !t.IsZero() {
@@ -48,7 +48,7 @@ func timeline(e *Explanation, policy *v1alpha1.RebootPolicy, n *record.Node, reb
 
 type addMoment func(t time.Time, format string, args ...any)
 
-func addGrant(add addMoment, n *record.Node, reboot *plan.Reboot) {
+func addGrant(add addMoment, n *record.Node, reboot *underway.Reboot) {
 	g := n.Grant
 	if reboot != nil && (g == nil || g.Seq != reboot.Entry.Seq) {
 		add(reboot.Entry.At.Time, "chosen, number %d in the ledger", reboot.Entry.Seq)
@@ -104,7 +104,7 @@ func comes(e *Explanation) string {
 	switch {
 	case e.Reboot == nil:
 		return string(e.Reason) + " is over"
-	case e.Reboot.Phase == plan.StateSettling:
+	case e.Reboot.Phase == underway.StateSettling:
 		return "back in service, if it stays Ready"
 	case !e.Reboot.DrainUntil.IsZero():
 		return "overdue, unless the agent has reported how the drain ended"

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -162,7 +163,7 @@ type Granted struct {
 	// Number is the sequence number of the grant.
 	Number int64 `json:"number"`
 	// Phase is the phase of the reboot in the planner.
-	Phase plan.RebootState `json:"phase"`
+	Phase underway.RebootState `json:"phase"`
 	// Since is the beginning of the phase.
 	Since time.Time `json:"since"`
 	// Reason and Message come from the planner.
@@ -203,7 +204,7 @@ func (g Granted) Note() string {
 var Shown = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeDrained}
 
 // RebootOf describes a granted reboot of a plan. Its Node must exist.
-func (f Fleet) RebootOf(t plan.Reboot) Granted {
+func (f Fleet) RebootOf(t underway.Reboot) Granted {
 	shown := Granted{
 		Node: t.Entry.Node, Number: t.Entry.Seq, Reason: t.Reason, Message: t.Message, Until: t.Until, Overdue: !t.FailedAt.IsZero(),
 	}
@@ -211,7 +212,7 @@ func (f Fleet) RebootOf(t plan.Reboot) Granted {
 	if shown.Hooks = t.WaitingHooks(); len(shown.Hooks) > 0 {
 		shown.Answer = t.AnswerHook()
 	}
-	if shown.Phase == plan.StateDraining {
+	if shown.Phase == underway.StateDraining {
 		shown.Drain, shown.DrainUntil = f.drain(t)
 	}
 	return shown
@@ -219,7 +220,7 @@ func (f Fleet) RebootOf(t plan.Reboot) Granted {
 
 // drain returns the agent's report about a drain, and the time when drain.timeout ends it, or zero
 // if it is over or overdue.
-func (f Fleet) drain(t plan.Reboot) (report string, until time.Time) {
+func (f Fleet) drain(t underway.Reboot) (report string, until time.Time) {
 	if t.FailedAt.IsZero() {
 		until = t.DrainUntil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -27,33 +28,33 @@ func TestRebootOf(t *testing.T) {
 	cases := map[string]struct {
 		policy []func(*v1alpha1.RebootPolicy)
 		node   []func(*corev1.Node)
-		phase  plan.RebootState
+		phase  underway.RebootState
 		ago    time.Duration
 	}{
-		"in the ledger alone": {phase: plan.StateGranted, ago: time.Minute},
-		"published":           {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: plan.StateGranted, ago: time.Minute},
-		"hooks":               {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: plan.StateHooks, ago: 50 * time.Second},
+		"in the ledger alone": {phase: underway.StateGranted, ago: time.Minute},
+		"published":           {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: underway.StateGranted, ago: time.Minute},
+		"hooks":               {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: underway.StateHooks, ago: 50 * time.Second},
 		"hooks that are about to begin": {
 			policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){Annotated(v1alpha1.AnnotationHooks, `{"seq":7,"stage":"Before"}`)},
-			phase: plan.StateHooks, ago: time.Minute,
+			phase: underway.StateHooks, ago: time.Minute,
 		},
-		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, protocol.PhaseAborted, time.Hour)}, phase: plan.StateGranted, ago: time.Minute},
+		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, protocol.PhaseAborted, time.Hour)}, phase: underway.StateGranted, ago: time.Minute},
 		"draining": {
-			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, protocol.PhaseDraining, 50*time.Second)}, phase: plan.StateDraining, ago: 50 * time.Second,
+			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, protocol.PhaseDraining, 50*time.Second)}, phase: underway.StateDraining, ago: 50 * time.Second,
 		},
-		"rebooting":             {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting}, phase: plan.StateRebooting, ago: 40 * time.Second},
-		"booted, and not Ready": {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second), NotReady}, phase: plan.StateBooted, ago: 40 * time.Second},
+		"rebooting":             {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting}, phase: underway.StateRebooting, ago: 40 * time.Second},
+		"booted, and not Ready": {node: []func(*corev1.Node){Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second), NotReady}, phase: underway.StateBooted, ago: 40 * time.Second},
 		"Ready, and no agent has reported": {
 			node: []func(*corev1.Node){
 				Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second),
 				Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionTrue, "Rebooting", 40*time.Second),
-			}, phase: plan.StateBooted, ago: 40 * time.Second,
+			}, phase: underway.StateBooted, ago: 40 * time.Second,
 		},
 		"settling since the agent's report": {
 			node: []func(*corev1.Node){
 				Granted("w", 7, time.Minute), rebooting, Booted(9 * time.Second),
 				Condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, "RebootSucceeded", 5*time.Second),
-			}, phase: plan.StateSettling, ago: 5 * time.Second,
+			}, phase: underway.StateSettling, ago: 5 * time.Second,
 		},
 	}
 	for name, tc := range cases {
@@ -181,7 +182,7 @@ func TestFleet_Torn(t *testing.T) {
 	if !f.Torn() {
 		t.Error("the ledger has not the grant")
 	}
-	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Reboot == nil || f.RebootOf(*e.Reboot).Phase != plan.StateGranted {
+	if e := plan.Explain(f.Snapshot(f.Policy("w")), "n1"); e.Reboot == nil || f.RebootOf(*e.Reboot).Phase != underway.StateGranted {
 		t.Errorf("its reboot is in progress all the same: %+v", e)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -168,9 +168,9 @@ func number(n int, style terminal.Style) terminal.Cell {
 }
 
 // phaseStyle maps each phase to its style.
-var phaseStyle = map[plan.RebootState]terminal.Style{
-	plan.StateGranted: terminal.Busy, plan.StateHooks: terminal.Wait, plan.StateDraining: terminal.Busy, plan.StateRebooting: terminal.Away,
-	plan.StateBooted: terminal.Away, plan.StateSettling: terminal.Good, plan.StateAborted: terminal.Wait,
+var phaseStyle = map[underway.RebootState]terminal.Style{
+	underway.StateGranted: terminal.Busy, underway.StateHooks: terminal.Wait, underway.StateDraining: terminal.Busy, underway.StateRebooting: terminal.Away,
+	underway.StateBooted: terminal.Away, underway.StateSettling: terminal.Good, underway.StateAborted: terminal.Wait,
 }
 
 func (s Status) inProgress(l terminal.Look) []string {
@@ -189,7 +189,7 @@ func rebootRow(t fleet.Granted, policy string, now time.Time) []terminal.Cell {
 	switch {
 	case t.Overdue:
 		style, note = terminal.Bad, terminal.Cell{Text: t.Note(), Style: terminal.Bad}
-	case t.Phase == plan.StateSettling && !t.Until.IsZero():
+	case t.Phase == underway.StateSettling && !t.Until.IsZero():
 		note.Text = "back in service " + moment.Until(t.Until, now)
 	case strings.EqualFold(t.Message, string(t.Phase)):
 		note.Text = timesOut(t, now)

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
@@ -166,7 +167,7 @@ func (p Policy) HasWork() bool {
 func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.Granted {
 	var list []fleet.Granted
 	for _, t := range p.Reboots {
-		if t.Action != plan.ReleaseEntry {
+		if t.Action != underway.ReleaseEntry {
 			list = append(list, f.RebootOf(t))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -177,7 +178,7 @@ func (a *collector) ofReboots() {
 	for _, t := range a.plan.UnderWay() {
 		node := t.Entry.Node
 		switch {
-		case t.Action == plan.ReleaseEntry || t.Node == nil:
+		case t.Action == underway.ReleaseEntry || t.Node == nil:
 		case !t.FailedAt.IsZero():
 			a.because(Overdue, t.Reason, node+": "+t.Message, "kubectl reboot explain "+node, node)
 		case t.HookUnanswered(a.now):

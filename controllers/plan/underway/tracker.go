@@ -1,4 +1,5 @@
-package plan
+// Package underway follows one granted reboot: its entry in the ledger and its Node give one action.
+package underway
 
 import (
 	"fmt"

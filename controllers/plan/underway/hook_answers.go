@@ -1,4 +1,4 @@
-package plan
+package underway
 
 import (
 	"fmt"
@@ -28,9 +28,9 @@ func (t Reboot) AnswerHook() string {
 	return "kubectl reboot explain " + t.Entry.Node
 }
 
-// hookPatienceEnds returns when a person is told that a hook has not answered, or the zero time if
+// HookPatienceEnds returns when a person is told that a hook has not answered, or the zero time if
 // the reboot waits for no hook.
-func (t Reboot) hookPatienceEnds() time.Time {
+func (t Reboot) HookPatienceEnds() time.Time {
 	if t.Node == nil || t.Reason != v1alpha1.ReasonWaitingForHook || t.Action != Wait {
 		return time.Time{}
 	}

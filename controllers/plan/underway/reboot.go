@@ -1,4 +1,4 @@
-package plan
+package underway
 
 import (
 	"time"
@@ -68,9 +68,9 @@ type Reboot struct {
 	CrowdedOut *Cause
 }
 
-// backAt returns when the rebooted node was back in service, or zero if it is not, or if the grant
+// BackAt returns when the rebooted node was back in service, or zero if it is not, or if the grant
 // ended in another way.
-func (t Reboot) backAt() time.Time {
+func (t Reboot) BackAt() time.Time {
 	if t.Node == nil || !t.Node.Finished(t.Entry.Seq) {
 		return time.Time{}
 	}
@@ -82,14 +82,14 @@ func (t Reboot) Rebooting() bool {
 	return t.Node != nil && t.Node.In(t.Entry.Seq, protocol.PhaseRebooting)
 }
 
-// lost reports whether the node did not come back from its reboot in time, or went down during its
+// Lost reports whether the node did not come back from its reboot in time, or went down during its
 // drain and did not finish it in time.
-func (t Reboot) lost() bool {
+func (t Reboot) Lost() bool {
 	return !t.FailedAt.IsZero() && (t.Rebooting() || t.Node != nil && !t.Node.Ready)
 }
 
-// begun reports whether the agent has used the grant.
-func (t Reboot) begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
+// Begun reports whether the agent has used the grant.
+func (t Reboot) Begun() bool { return t.Node.Progress != nil && t.Node.Progress.Seq >= t.Entry.Seq }
 
 // Begin returns the phase of hooks that BeginHooks writes.
 func (t Reboot) Begin(policy *v1alpha1.RebootPolicy, now time.Time) protocol.HookPhase {
@@ -160,13 +160,13 @@ func hooked(reason v1alpha1.Reason) bool {
 	return reason == v1alpha1.ReasonWaitingForHook || reason == v1alpha1.ReasonHookFailed || reason == v1alpha1.ReasonHookTimedOut
 }
 
-// appears reports whether the node is about to see its grant for the first time.
-func (t Reboot) appears() bool { return t.Action == PublishGrant && !t.Rebooting() }
+// Appears reports whether the node is about to see its grant for the first time.
+func (t Reboot) Appears() bool { return t.Action == PublishGrant && !t.Rebooting() }
 
 // CrowdOut cancels a grant that the node has not seen yet, if there is a cause: the limit leaves no
 // slot for it.
 func (t Reboot) CrowdOut(cause *Cause) Reboot {
-	if cause != nil && t.appears() {
+	if cause != nil && t.Appears() {
 		t.Action, t.Reason, t.Message, t.CrowdedOut = CancelGrant, cause.Reason, cause.Message, cause
 	}
 	return t
@@ -186,8 +186,8 @@ type Refusal struct {
 // text returns the answer in one line of bounded length.
 func (r Refusal) text() string { return message.Shorten(record.MaxMessage, r.Answer) }
 
-// keepsSlot says how long a node that refuses all writes keeps its slot.
-func (t Reboot) keepsSlot() string {
+// KeepsSlot says how long a node that refuses all writes keeps its slot.
+func (t Reboot) KeepsSlot() string {
 	switch {
 	case t.Action == WithdrawGrant:
 		return "the grant is withdrawn, and the slot is given back"
