@@ -1,5 +1,5 @@
-// Package attention says what needs a person, from a plan. Status, dashboard, doctor and metrics all
-// show this, so that they agree.
+// Package attention says what needs a person, from a plan. Status, dashboard, doctor and metrics
+// all show this, so that they agree.
 package attention
 
 import (
@@ -67,11 +67,9 @@ func (i Item) Chosen() bool {
 	return i.Kind == Urgent || i.Kind == Paused || i.Kind == Deleting
 }
 
-const (
-	// maxNamed is the number of nodes with the same trouble that get a sentence each, and maxNames the
-	// number in one sentence.
-	maxNamed, maxNames = 3, 5
-)
+// maxNamed is the number of nodes with the same trouble that get a sentence each, and maxNames the
+// number of nodes in one sentence.
+const maxNamed, maxNames = 3, 5
 
 // Commands that show more about what needs a person.
 const (

@@ -132,7 +132,8 @@ func (a Attempts) RetryHint(n *Node) string {
 }
 
 // BackOff returns until when a node is held back after its last attempt, and the number of that
-// attempt, which AnnotationRetry takes. The time is zero if the node is not held back, or holds a grant.
+// attempt, which AnnotationRetry takes. The time is zero if the node is not held back, or holds a
+// grant.
 func BackOff(policy *v1alpha1.RebootPolicy, n *Node, now time.Time) (until time.Time, attempt int64) {
 	a := Attempts{Policy: policy, Now: now, Interval: DefaultRebootInterval}
 	return a.RetryAt(n), a.lastNumber(n)
@@ -170,6 +171,7 @@ func (a Attempts) last(n *Node) *v1alpha1.PastReboot {
 	return nil
 }
 
+// LastFailed says that the last attempt failed, and why.
 func LastFailed(reason v1alpha1.Reason, message string) string {
 	failed := "the last attempt failed (" + string(reason) + ")"
 	if message == "" {

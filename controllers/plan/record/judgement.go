@@ -89,8 +89,8 @@ func (n *Node) Failing() bool {
 	return n.Progress != nil && n.Progress.Phase == protocol.PhaseAborted || n.Grant != nil && n.Grant.State == protocol.GrantCancelled
 }
 
-// ShowsSince returns since when the manager's condition has had the reason, or now if it has another
-// one or its time cannot be right.
+// ShowsSince returns since when the manager's condition has had the reason. It returns now if the
+// condition has another reason, or its time cannot be right.
 func (n *Node) ShowsSince(reason v1alpha1.Reason, now time.Time) time.Time {
 	if p := n.Permitted; p != nil && p.Reason == string(reason) && !p.LastHeartbeatTime.IsZero() && HasCome(p.LastHeartbeatTime.Time, now) {
 		return p.LastHeartbeatTime.Time

@@ -1,8 +1,8 @@
 // Package record reads and judges a single Node: its record, its clock and its numbers.
 //
-// It is the one door for what others write. What cannot be right is refused or limited here, against
-// what no node can write: the ledgers and the manager's own clock. Who uses a Node, its Times or its
-// Attempts does not check again.
+// It is the one door for what others write. What cannot be right is refused or limited here,
+// against what no node can write: the ledgers and the manager's own clock. Code that uses a Node,
+// its Times or its Attempts does not check again.
 package record
 
 import (

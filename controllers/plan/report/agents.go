@@ -1,5 +1,5 @@
-// Package report counts what is only reported about the nodes of a policy: their agents, versions and
-// deadlines. Nothing is decided from it.
+// Package report counts what is only reported about the nodes of a policy: their agents, versions
+// and deadlines. Nothing is decided from it.
 package report
 
 import (

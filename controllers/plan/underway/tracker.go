@@ -1,4 +1,5 @@
-// Package underway follows one granted reboot: its entry in the ledger and its Node give one action.
+// Package underway follows one granted reboot: its entry in the ledger and its Node give one
+// action.
 package underway
 
 import (
@@ -41,8 +42,8 @@ func (p Pass) instant(t time.Time) string { return timing.InstantIn(t, p.Zone) }
 
 // Checks are the checks that still apply to a granted reboot.
 type Checks interface {
-	// Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and whether
-	// the gates decide about it. A drain that has begun is finished instead.
+	// Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and
+	// whether the gates decide about it. A drain that has begun is finished instead.
 	Cancels(t record.Times) (cause *Cause, gates bool)
 	// AwaitsGate returns the message about a gate that has to answer before the grant is published,
 	// or nil.
