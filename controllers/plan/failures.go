@@ -40,7 +40,7 @@ func haltOf(a record.Attempts, governed []*record.Node, reboots []underway.Reboo
 	if current != nil && current.Status == metav1.ConditionTrue {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.Policy.Name))}
 	}
-	from := timing.Latest(record.LastReboot(a.Policy, a.Now), resumedBefore(a.Policy, a.Now)) // LastReboot ignores the future, which would hide every failure until then
+	from := timing.Latest(record.LastReboot(a.Policy, a.Now), record.Resumed(a.Policy, a.Now)) // LastReboot ignores the future, which would hide every failure until then
 	failed := failedSince(a, from, governed, reboots)
 	if most := a.Policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
@@ -65,7 +65,7 @@ func lostIn(a record.Attempts, ring string, reboots []underway.Reboot) []string 
 		return nil
 	}
 	var names []string
-	resumedAt := resumedBefore(a.Policy, a.Now)
+	resumedAt := record.Resumed(a.Policy, a.Now)
 	for past := range record.History(a.Policy, a.Now) {
 		switch {
 		case past.Ring != ring:
@@ -81,25 +81,6 @@ func lostIn(a record.Attempts, ring string, reboots []underway.Reboot) []string 
 		}
 	}
 	return names
-}
-
-// resumedBefore returns when an administrator last resumed the policy, or zero if never or if that
-// time is in the future.
-func resumedBefore(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
-	if at := resumedAt(policy); record.HasCome(at, now) {
-		return at
-	}
-	return time.Time{}
-}
-
-// resumedAt returns when an administrator last resumed the policy, by the clock of the leader that
-// recorded it, or zero if never.
-func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
-	current := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionHalted)
-	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
-		return current.LastTransitionTime.Time
-	}
-	return time.Time{}
 }
 
 // failedSince lists the nodes that failed after a time: the attempt was given up, missed its

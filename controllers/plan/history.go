@@ -3,14 +3,11 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // maxHistoryBytes limits the history, which is written with every grant and sent to every watcher.
@@ -25,10 +22,10 @@ const maxUnexpected = 5
 func unexpected(f *fleet) []v1alpha1.PastReboot {
 	var all []v1alpha1.PastReboot
 	for _, n := range f.selected {
-		if u := n.Unexpected; u != nil && record.HasCome(u.At.Time, f.Now) && u.At.UTC().Year() >= v1alpha1.FirstYear {
+		if u := n.UnexpectedReboot(f.Now); u != nil {
 			all = append(all, v1alpha1.PastReboot{
 				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.rings.name(n),
-				FromVersion: validVersion(u.FromVersion), ToVersion: validVersion(u.ToVersion),
+				FromVersion: u.FromVersion, ToVersion: u.ToVersion,
 			})
 		}
 	}
@@ -36,20 +33,6 @@ func unexpected(f *fleet) []v1alpha1.PastReboot {
 		return cmp.Or(a.EndedAt.Compare(b.EndedAt.Time), cmp.Compare(a.Node, b.Node))
 	})
 	return all[max(0, len(all)-maxUnexpected):]
-}
-
-// maxVersion is the length of the longest version, which is the value of a label.
-const maxVersion = 63
-
-// validVersion returns a version that may be the value of a label, or the empty string.
-func validVersion(version string) string {
-	odd := func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
-	}
-	if len(version) > maxVersion || strings.ContainsFunc(version, odd) {
-		return ""
-	}
-	return version
 }
 
 // withUnexpected returns the history with the reboots that nobody granted, each at its time. The oldest

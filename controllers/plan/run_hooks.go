@@ -182,7 +182,7 @@ func (c *choice) nextRun() *v1alpha1.RunHooks {
 func (c *choice) ask(stage v1alpha1.RunStage, keys []v1alpha1.AnnotationKey) *v1alpha1.RunHooks {
 	for _, key := range keys {
 		number, _, _ := strings.Cut(c.Policy.Annotations[string(key)], ":")
-		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && answered-c.plan.Seq < record.MostNumbers {
+		if answered, err := strconv.ParseInt(number, 10, 64); err == nil && record.MayFollow(answered, c.plan.Seq) {
 			c.plan.Seq = max(c.plan.Seq, answered)
 		}
 	}

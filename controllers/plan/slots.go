@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
@@ -146,9 +145,7 @@ func lastBack(f *fleet) time.Time {
 	}
 	last := record.LastReboot(f.Policy, f.Now)
 	for _, n := range f.selected {
-		if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == f.name && record.HasCome(g.At.Time, f.Now) {
-			last = timing.Latest(last, g.At.Time)
-		}
+		last = timing.Latest(last, n.FinishedAt(f.name, f.Now))
 	}
 	return last
 }

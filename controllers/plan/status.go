@@ -101,7 +101,7 @@ func (c *choice) next() time.Time {
 			}
 		}
 	}
-	consider(c.Window.Next, c.agents.MissedAt, c.run.until, c.believedFrom, record.Comes(resumedAt(c.Policy)))
+	consider(c.Window.Next, c.agents.MissedAt, c.run.until, c.believedFrom, record.NextComes(c.Policy, c.Now))
 	if deadlines := c.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
@@ -110,12 +110,6 @@ func (c *choice) next() time.Time {
 	}
 	if pause := c.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
-	}
-	if last := c.Policy.Status.LastRebootAt; last != nil {
-		consider(record.Comes(last.Time))
-	}
-	for _, past := range c.Policy.Status.History {
-		consider(record.Comes(past.EndedAt.Time))
 	}
 	for _, t := range c.plan.UnderWay() {
 		consider(t.Until, t.HookPatienceEnds())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -42,9 +43,6 @@ func believed(at, earliest, latest time.Time) time.Time {
 // HasCome reports whether a time that a manager wrote has come. The clocks of two leaders may
 // differ by clockOff.
 func HasCome(at, now time.Time) bool { return at.Sub(now) <= clockOff }
-
-// Comes returns from when HasCome holds for a time.
-func Comes(at time.Time) time.Time { return at.Add(-clockOff) }
 
 // InFuture reports whether a time is so far in the future that the clock which gave it was ahead.
 func InFuture(at, now time.Time) bool { return at.Sub(now) > clockAhead }
@@ -104,6 +102,44 @@ func (n Numbers) Judge(node *Node, now time.Time) (judged *Node, from time.Time)
 	return node.disbelieved(why), from
 }
 
+// Resumed returns when an administrator last resumed the policy, or zero if never or if that
+// time is in the future.
+func Resumed(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
+	if at := resumedAt(policy); HasCome(at, now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// resumedAt returns when an administrator last resumed the policy, by the clock of the leader that
+// recorded it, or zero if never.
+func resumedAt(policy *v1alpha1.RebootPolicy) time.Time {
+	current := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionHalted)
+	if current != nil && current.Reason == string(v1alpha1.ReasonResumed) {
+		return current.LastTransitionTime.Time
+	}
+	return time.Time{}
+}
+
+// NextComes returns the next time at which something that an earlier leader wrote into the policy's
+// status becomes credible, or zero if nothing does.
+func NextComes(policy *v1alpha1.RebootPolicy, now time.Time) time.Time {
+	written := []time.Time{resumedAt(policy)}
+	if last := policy.Status.LastRebootAt; last != nil {
+		written = append(written, last.Time)
+	}
+	for _, past := range policy.Status.History {
+		written = append(written, past.EndedAt.Time)
+	}
+	var next time.Time
+	for _, at := range written {
+		if from := at.Add(-clockOff); from.After(now) {
+			next = timing.Earliest(next, from)
+		}
+	}
+	return next
+}
+
 // incredible returns why the record of a node outside the ledger is ignored, and until when, or ""
 // if it is credible. An outstanding grant dated in the future is not ignored: its agent acts on it,
 // so a ledger has to hold it, which gives it a time.
@@ -121,10 +157,10 @@ func (n Numbers) incredible(node *Node, now time.Time) (why string, until time.T
 }
 
 const (
-	// MostNumbers is more than any policy ever counts to. New numbers are higher than all that
+	// mostNumbers is more than any policy ever counts to. New numbers are higher than all that
 	// nodes show, so one node with a number far above the ledgers' would raise the numbers of the
 	// whole policy.
-	MostNumbers = 1 << 32
+	mostNumbers = 1 << 32
 	// lastNumber is the largest credible number. It leaves room for new numbers above it.
 	lastNumber = 1 << 62
 )
@@ -142,7 +178,7 @@ type Numbers struct {
 func NumbersOf(nodes []*Node, given int64) Numbers {
 	n := Numbers{given: given}
 	for _, node := range nodes {
-		if seen := node.Seen(); seen-MostNumbers > n.given {
+		if seen := node.Seen(); seen-mostNumbers > n.given {
 			n.far = append(n.far, seen)
 		}
 	}
@@ -159,15 +195,18 @@ func (n Numbers) credible(number int64) bool {
 		return true
 	case number > lastNumber:
 		return false
-	case number-MostNumbers <= n.given:
+	case number-mostNumbers <= n.given:
 		return true
 	}
 	i, _ := slices.BinarySearch(n.far, number)
 	near := func(other int) bool {
-		return other >= 0 && other < len(n.far) && max(number-n.far[other], n.far[other]-number) <= MostNumbers
+		return other >= 0 && other < len(n.far) && max(number-n.far[other], n.far[other]-number) <= mostNumbers
 	}
 	return near(i-1) || near(i+1)
 }
+
+// MayFollow reports whether a number in an answer may become the next one after seq.
+func MayFollow(number, seq int64) bool { return number-seq < mostNumbers }
 
 // CredibleFrom returns the next time at which a timestamp from the node's clock is no longer too
 // far ahead, or zero if none is.

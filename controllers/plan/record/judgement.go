@@ -1,7 +1,9 @@
 package record
 
 import (
+	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +148,40 @@ func (n *Node) DownSince() time.Time {
 		if t.Key == corev1.TaintNodeUnschedulable && t.TimeAdded != nil {
 			return t.TimeAdded.Time
 		}
+	}
+	return time.Time{}
+}
+
+// UnexpectedReboot returns the reboot that began the node's boot if nobody granted it and its time
+// can be right, or nil.
+func (n *Node) UnexpectedReboot(now time.Time) *protocol.UnexpectedReboot {
+	if u := n.unexpected; u == nil || !HasCome(u.At.Time, now) || u.At.UTC().Year() < v1alpha1.FirstYear {
+		return nil
+	}
+	judged := *n.unexpected
+	judged.FromVersion, judged.ToVersion = validVersion(judged.FromVersion), validVersion(judged.ToVersion)
+	return &judged
+}
+
+// maxVersion is the length of the longest version, which is the value of a label.
+const maxVersion = 63
+
+// validVersion returns a version that may be the value of a label, or the empty string.
+func validVersion(version string) string {
+	odd := func(r rune) bool {
+		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
+	}
+	if len(version) > maxVersion || strings.ContainsFunc(version, odd) {
+		return ""
+	}
+	return version
+}
+
+// FinishedAt returns when the node was back from a reboot that the policy granted, or zero if the
+// last grant is another one or its time cannot be right.
+func (n *Node) FinishedAt(policy string, now time.Time) time.Time {
+	if g := n.Grant; g != nil && g.State == protocol.GrantFinished && g.Policy == policy && HasCome(g.At.Time, now) {
+		return g.At.Time
 	}
 	return time.Time{}
 }

@@ -100,8 +100,8 @@ type Node struct {
 	// answer to a request, or nil if missing or unreadable.
 	Preflight       string
 	PreflightReport *protocol.PreflightReport
-	// Unexpected is the reboot that began the node's boot if nobody granted it, or nil.
-	Unexpected *protocol.UnexpectedReboot
+	// unexpected is the reboot that began the node's boot if nobody granted it, or nil.
+	unexpected *protocol.UnexpectedReboot
 	// Unreadable says which annotation of the record cannot be parsed, and why. It is empty if all
 	// can.
 	Unreadable string
@@ -201,8 +201,8 @@ func (n *Node) readRecord(annotations map[string]string) {
 		n.Progress.Message = message.Shorten(MaxMessage, n.Progress.Message)
 	}
 	if engines, err := protocol.ParseEngines(annotations); err == nil && engines != nil {
-		if n.Unexpected = engines.Unexpected; engines.BootID != n.BootID {
-			n.OtherBoot, n.Unexpected = engines.BootID, nil
+		if n.unexpected = engines.Unexpected; engines.BootID != n.BootID {
+			n.OtherBoot, n.unexpected = engines.BootID, nil
 		}
 	}
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]

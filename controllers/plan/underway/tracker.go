@@ -77,7 +77,7 @@ type tracker struct {
 
 // times returns the reboot's times.
 func (t *tracker) times() record.Times {
-	return record.Times{t.Node, t.Entry, t.pass.Policy, t.pass.Now}
+	return record.Times{Node: t.Node, Entry: t.Entry, Policy: t.pass.Policy, Now: t.pass.Now}
 }
 
 // track finds out how far the reboot is and what to do next about it.
