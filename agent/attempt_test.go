@@ -29,13 +29,15 @@ func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 	m.shows(ctx, needOf, Equal("True UpdateStaged"))
 	m.grant(ctx, 1, protocol.GrantActive)
 	m.shows(ctx, phaseOf, Equal("1 Draining cordoned"))
-	m.emits(ctx, v1alpha1.EventEvictionBlocked)
+	Eventually(func() []string { return m.requests.of("/eviction") }).ShouldNot(BeEmpty())
 	return m
 }
 
 var _ = Describe("An attempt", func() {
 	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, patient)
+		m.passes(ctx, 5*time.Second)
+		m.emits(ctx, v1alpha1.EventEvictionBlocked)
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
 		m.showsMeanwhile(ctx, 2*time.Second, messageOf(corev1.NodeDrainInProgress), MatchRegexp(
 			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. 0 of 1 pods have left\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.Name+"-protected"))

@@ -112,7 +112,7 @@ func TestComebacks(t *testing.T) {
 		"a new pod is evicted while its controller's others are still there": {
 			script: begin(t, old).sent("old").answered(0, no, "old").come(fresh),
 			goes:   []types.UID{"fresh"},
-			waits:  []Pod{blockedPod("old", "EvictionBlocked", no.message)},
+			waits:  []Pod{recent(blockedPod("old", "EvictionBlocked", no.message))},
 		},
 		"a new pod is evicted if its controller's others left by themselves": {
 			script: begin(t, old).gone("old").come(fresh),

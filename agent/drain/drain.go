@@ -34,6 +34,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // Drainer drains nodes. Its clients should not limit their rates, because a drain has at most 10
@@ -110,7 +112,7 @@ func (r *run) drain(ctx context.Context, report func(Status)) error {
 		for _, namespace := range p.namespaces((*podState).held) {
 			r.followBudgets(ctx, namespace)
 		}
-		if err := r.await(ctx, p, wake); err != nil {
+		if err := r.await(ctx, p, timing.Earliest(wake, p.matures(now))); err != nil {
 			return err
 		}
 		if s := p.status(r.Clock.Now()); (p.listed || s.Unread != "") && !reflect.DeepEqual(s, shown) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,6 +39,19 @@ var _ = Describe("Drain under PodDisruptionBudgets", func() {
 			listsPods: 1, watchesPods: 1, watchBudgets: 1, evicts: 3 + 1 + 2,
 		}))
 		Expect(w.counted()).To(Equal(map[string]int{"blocked": 3, "evicted": 3}))
+	})
+
+	It("reports after five seconds that a pod is blocked for longer, without another request", func(ctx context.Context) {
+		c := w.stopClock()
+		w.budget(ctx, "web", 0)
+		w.pods(ctx, "web")
+		d := w.start(v1alpha1.Drain{})
+		Eventually(w.status, soon, polling).Should(HaveField("Blocked", ConsistOf(And(HaveField("Budgets", "web"), HaveField("Recent", true)))))
+		c.Step(5 * time.Second) // the next request is due after half a minute
+		Eventually(w.status, soon, polling).Should(HaveField("Blocked", ConsistOf(HaveField("Recent", false))))
+		Expect(w.counted()).To(Equal(map[string]int{"blocked": 1}))
+		w.allow(ctx, "web", 1)
+		Expect(d.wait()).To(Succeed())
 	})
 
 	It("gives the next free eviction of a budget to a waiting pod while another one terminates (behaviour 38)", func(ctx context.Context) {

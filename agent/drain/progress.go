@@ -161,6 +161,9 @@ func (p *progress) answered(uid types.UID, a answer, now time.Time, jitter float
 	if e.accepted = a.verdict == accepted; e.accepted {
 		return nil
 	}
+	if e.attempts == 0 {
+		e.failedAt = now
+	}
 	e.attempts++
 	e.due = now.Add(max(backoff(e.attempts, jitter), min(a.retryAfter, lastDelay)))
 	if e.answer == refused && a.verdict != refused {
@@ -249,6 +252,7 @@ type podState struct {
 	asked    bool      // a request was sent
 	accepted bool      // the API server accepted the request
 	attempts int       // failed requests in a row
+	failedAt time.Time // the time of the first of them
 	denials  int       // 403 responses in a row, up to the last
 	answer   verdict   // to the last failed request; a failure does not replace a refusal by budgets
 	message  string    // why the last request was not accepted, for people

@@ -29,6 +29,9 @@ type Pod struct {
 	UID             types.UID
 	Reason, Message string
 	Budgets         string
+	// Recent reports whether the first request was refused only seconds ago. Most budgets allow the
+	// eviction soon.
+	Recent bool
 }
 
 func comparePods(a, b Pod) int {
@@ -78,6 +81,8 @@ const (
 	stuckAfter = 30 * time.Second
 	// failuresHidden is the number of failures in a row that are not reported.
 	failuresHidden = 2
+	// recentFor is the time after the first refusal for which a pod is Recent.
+	recentFor = 5 * time.Second
 )
 
 // status returns the drain's state for reporting.
@@ -130,11 +135,22 @@ func (p *progress) blocked(e *podState, now time.Time) (Pod, bool) {
 		return pod, true
 	default:
 		pod := e.pod(v1alpha1.EventEvictionBlocked, e.message)
+		pod.Recent = now.Before(e.failedAt.Add(recentFor))
 		if e.answer == refused {
 			pod.Budgets = p.budgets.of(e.target)
 		}
 		return pod, e.answer == refused || e.attempts > failuresHidden
 	}
+}
+
+// matures returns the time at which the next pod stops being Recent, or zero.
+func (p *progress) matures(now time.Time) (at time.Time) {
+	for _, e := range p.going {
+		if pod, blocked := p.blocked(e, now); blocked && pod.Recent {
+			at = timing.Earliest(at, e.failedAt.Add(recentFor))
+		}
+	}
+	return at
 }
 
 // stuck returns the pod as one that still exists long after its grace period.

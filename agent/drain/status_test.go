@@ -13,6 +13,11 @@ func blockedPod(name, reason, message string) Pod {
 	return Pod{Namespace: "default", Name: name, UID: makeTarget(name).uid, Reason: reason, Message: message}
 }
 
+func recent(p Pod) Pod {
+	p.Recent = true
+	return p
+}
+
 func TestStatus(t *testing.T) {
 	cases := map[string]struct {
 		script *script
@@ -38,12 +43,20 @@ func TestStatus(t *testing.T) {
 		"behaviour 38: a refused pod is named with the server's message": {
 			script: begin(t, makeTarget("b"), makeTarget("a")).sent("a", "b").answered(0, no, "a", "b"),
 			want: Status{Remaining: 2, Blocked: []Pod{
-				blockedPod("a", "EvictionBlocked", no.message), blockedPod("b", "EvictionBlocked", no.message),
+				recent(blockedPod("a", "EvictionBlocked", no.message)), recent(blockedPod("b", "EvictionBlocked", no.message)),
 			}},
+		},
+		"a refusal is recent for five seconds": {
+			script: begin(t, makeTarget("a")).answered(1, no, "a").answered(2, no, "a"),
+			now:    5.9, want: Status{Remaining: 1, Blocked: []Pod{recent(blockedPod("a", "EvictionBlocked", no.message))}},
+		},
+		"a refusal that lasts five seconds is not recent": {
+			script: begin(t, makeTarget("a")).answered(1, no, "a"),
+			now:    6, want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", no.message)}},
 		},
 		"a refused pod stays named while it is evicted again": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").sent("a"),
-			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", no.message)}},
+			want:   Status{Remaining: 1, Blocked: []Pod{recent(blockedPod("a", "EvictionBlocked", no.message))}},
 		},
 		"two failures are not reported": {
 			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a"),
@@ -51,7 +64,7 @@ func TestStatus(t *testing.T) {
 		},
 		"three failures are reported": {
 			script: begin(t, makeTarget("a")).answered(0, answer{verdict: failed, message: "EOF"}, "a", "a", "a"),
-			want:   Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked", "EOF")}},
+			want:   Status{Remaining: 1, Blocked: []Pod{recent(blockedPod("a", "EvictionBlocked", "EOF"))}},
 		},
 		"several budgets: the message names the problem": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a"),
@@ -69,7 +82,7 @@ func TestStatus(t *testing.T) {
 		"a refused pod: and, once known, the budget": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").budget(0, web(0)),
 			want: Status{Remaining: 1, Blocked: []Pod{{
-				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "web", Message: no.message,
+				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "web", Message: no.message, Recent: true,
 			}}},
 		},
 		"a pod that is waited for is named": {

@@ -63,9 +63,12 @@ func (a *announcer) once(key, value string) bool {
 	return !announced || last != value
 }
 
-// evictionsBlocked returns the blocked pods without those that a rule waits for.
+// evictionsBlocked returns the blocked pods without those that a rule waits for, and without those
+// that were refused only seconds ago.
 func evictionsBlocked(blocked []drain.Pod) []drain.Pod {
-	return slices.DeleteFunc(slices.Clone(blocked), func(p drain.Pod) bool { return p.Reason == string(v1alpha1.DrainWaitCompleted) })
+	return slices.DeleteFunc(slices.Clone(blocked), func(p drain.Pod) bool {
+		return p.Recent || p.Reason == string(v1alpha1.DrainWaitCompleted)
+	})
 }
 
 func uids(pods []drain.Pod) string {

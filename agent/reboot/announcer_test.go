@@ -60,15 +60,16 @@ func TestReported(t *testing.T) {
 }
 
 // TestNotice_NamesThePodsInTheWayInEachAttempt shows that each set of pods is reported once in each
-// attempt.
+// attempt, once it has held up the drain for some seconds.
 func TestNotice_NamesThePodsInTheWayInEachAttempt(t *testing.T) {
 	a := newAnnouncer(events.NewFakeRecorder(10))
 	node, o := &corev1.Node{}, step.Observation{Record: inPhase(drainingPhase)}
 	blocked := []drain.Pod{{Namespace: "a", Name: "db-0", UID: "1", Reason: v1alpha1.EventEvictionBlocked, Message: "why"}}
 	for range 2 {
 		a.begun(node, o, *o.Record.Progress)
-		a.notice(node, o, blocked)
-		a.notice(node, o, blocked)
+		for _, blocked[0].Recent = range []bool{true, false, false} {
+			a.notice(node, o, blocked)
+		}
 	}
 	want := slices.Repeat([]string{"Warning EvictionBlocked the drain waits for a/db-0 (why)."}, 2)
 	if diff := cmp.Diff(want, a.warnings()); diff != "" {
