@@ -147,6 +147,29 @@ var _ = Describe("The command line", func() {
 		Expect(stderr).To(Equal("error: reading the kubeconfig: stat /nonexistent: no such file or directory\n"))
 	})
 
+	It("names what is unknown or cannot be read, in each command, and fails", func() {
+		for sentence, lines := range map[string][]string{
+			`policy "nope" not found`: {"status nope", "status nope -w", "forecast nope", "windows nope", "report nope", "check nope", "dashboard nope"},
+			`node "nope" not found`:   {"explain nope", "doctor nope", "history nope"},
+			`nodes "nope" not found`:  {"request nope --reason=why", "request nope --cancel", "retry nope", "abort nope", "pause node/nope", "resume node/nope"},
+			`"nope"`:                  {"pause nope", "resume nope"},
+			`--selector "pool==="`:    {"report -l pool===", "request -l pool=== --reason=why", "retry -l pool===", "pause -l pool===", "resume -l pool==="},
+			`"soon"`:                  {"pause rbp/nope --until=soon", "request nope --reason=why --wait --timeout=soon"},
+			"no such file":            {"check -f /nonexistent", "convert kured -f /nonexistent"},
+		} {
+			for _, line := range lines {
+				Expect(fails(strings.Fields(line)...)).To(And(HavePrefix("error: "), ContainSubstring(sentence), HaveSuffix("\n")), line)
+			}
+		}
+	})
+
+	It("says that the API server cannot be reached, and what to look at", func() {
+		for _, line := range []string{"status", "explain n", "doctor", "history", "report", "check", "forecast", "windows", "dashboard", "request n --reason=why", "retry n", "pause n", "convert kured"} {
+			Expect(fails(append(strings.Fields(line), "--server=https://127.0.0.1:1")...)).To(MatchRegexp(
+				`connection refused; the API server cannot be reached: see whether the cluster runs, and whether kubectl config view --minify --kubeconfig=\S+ shows its address\n$`), line)
+		}
+	})
+
 	It("asks for a kubeconfig if it has none", func() {
 		GinkgoT().Setenv("KUBECONFIG", filepath.Join(GinkgoT().TempDir(), "none"))
 		_, stderr, err := run([]string{"status"}, func(c *call) { c.kubeconfig = "" })

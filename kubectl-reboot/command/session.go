@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -147,7 +149,12 @@ func split(err error) []error {
 // explained adds what to do to errors whose text does not say it.
 func (s *Session) explained(err error) error {
 	var status apierrors.APIStatus
+	var request *url.Error
+	var unreachable *net.OpError
 	switch {
+	case errors.As(err, &request) && errors.As(err, &unreachable):
+		return fmt.Errorf("%w; the API server cannot be reached: see whether the cluster runs, and whether %s shows its address",
+			err, s.command("kubectl config view --minify"))
 	case !errors.As(err, &status):
 		return err
 	case apierrors.IsUnauthorized(err):

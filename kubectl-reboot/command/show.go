@@ -271,8 +271,11 @@ func anyKnown(ctx context.Context, s *Session, attempts []history.Attempt, names
 		if slices.ContainsFunc(attempts, func(a history.Attempt) bool { return a.Node == name }) {
 			continue
 		}
-		if _, err := get(ctx, c, &corev1.Node{}, name); apierrors.IsNotFound(err) {
+		switch _, err := get(ctx, c, &corev1.Node{}, name); {
+		case apierrors.IsNotFound(err):
 			return fmt.Errorf("node %q not found, and status.history has no reboot of it", name)
+		case err != nil:
+			return err
 		}
 	}
 	return nil
