@@ -343,5 +343,5 @@ func logEnded(ctx context.Context, policy *v1alpha1.RebootPolicy, past *v1alpha1
 	ctrl.LoggerFrom(ctx).Info("Ended a reboot attempt", "RebootPolicy", klog.KObj(policy), "Node", klog.KRef("", past.Node), "seq", past.Seq,
 		"result", past.Result, "reason", past.Reason, "message", past.Message, "needSince", format(e.NeedSince), "grantedAt", format(past.GrantedAt),
 		"endedAt", format(past.EndedAt), "drain", lasted(past.Drain), "reboot", lasted(past.Reboot), "settle", lasted(past.Settle),
-		"fromVersion", past.FromVersion, "toVersion", past.ToVersion, "podsForced", past.PodsForced)
+		"fromVersion", past.FromVersion, "toVersion", past.ToVersion, "fromKernel", past.FromKernel, "toKernel", past.ToKernel, "podsForced", past.PodsForced)
 }

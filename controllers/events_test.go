@@ -399,7 +399,7 @@ func TestObserveReleases(t *testing.T) {
 	const common = `"level"=0 "msg"="Ended a reboot attempt" "RebootPolicy"={"name"="TestObserveReleases"} "Node"={"name"="n1"} "seq"=7 `
 	succeeded := func(needSince string) []string {
 		return []string{common + `"result"="Succeeded" "reason"="UpdateStaged" "message"="" "needSince"="` + needSince + `" "grantedAt"="2026-06-01T22:00:00Z" ` +
-			`"endedAt"="2026-06-01T22:06:00Z" "drain"="2m0s" "reboot"="2m0s" "settle"="1m0s" "fromVersion"="1.0" "toVersion"="2.0" "podsForced"=0`}
+			`"endedAt"="2026-06-01T22:06:00Z" "drain"="2m0s" "reboot"="2m0s" "settle"="1m0s" "fromVersion"="1.0" "toVersion"="2.0" "fromKernel"="" "toKernel"="" "podsForced"=0`}
 	}
 	for name, tc := range map[string]struct {
 		node  *record.Node
@@ -412,10 +412,10 @@ func TestObserveReleases(t *testing.T) {
 		"of a need with an unknown start": {back(), unknown, succeeded(""), 0},
 		"an attempt that disturbed no node": {undisturbed, entry, []string{common + `"result"="Cancelled" "reason"="HookFailed" "message"="refused" ` +
 			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:06:00Z" "drain"="" "reboot"="" "settle"="" ` +
-			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
+			`"fromVersion"="1.0" "toVersion"="" "fromKernel"="" "toKernel"="" "podsForced"=0`}, 0},
 		"a drain that was given up": {aborted, entry, []string{common + `"result"="Aborted" "reason"="DrainTimedOut" "message"="web-1 stays" ` +
 			`"needSince"="2026-05-30T22:00:00Z" "grantedAt"="2026-06-01T22:00:00Z" "endedAt"="2026-06-01T22:03:00Z" "drain"="2m0s" "reboot"="" "settle"="" ` +
-			`"fromVersion"="1.0" "toVersion"="" "podsForced"=0`}, 0},
+			`"fromVersion"="1.0" "toVersion"="" "fromKernel"="" "toKernel"="" "podsForced"=0`}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, s := announcing(t)

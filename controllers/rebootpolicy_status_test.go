@@ -87,17 +87,15 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
-// TestStatusOf_NamesAConflict shows that condition Accepted names one node that several policies
-// select, and the number of others.
-func TestStatusOf_NamesAConflict(t *testing.T) {
-	rivals := []string{"a", "b"}
-	for want, nodes := range map[string]map[string][]string{
-		"1 node is not rebooted: policies a, b select n1 with the same priority; raise spec.priority of one":   {"n1": rivals},
-		"2 nodes are not rebooted: policies a, b select n1 with the same priority; raise spec.priority of one": {"n1": rivals, "n2": {"b", "c"}},
-	} {
-		status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: nodes}, window.State{}, time.Time{})
-		if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+// TestStatusOf_NamesEachConflict shows that condition Accepted has the sentences of all conflicts,
+// each with the nodes that are not rebooted and those that need it.
+func TestStatusOf_NamesEachConflict(t *testing.T) {
+	status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: []plan.Conflict{
+		{Policies: []string{"a", "b"}, Nodes: []string{"n1", "n2"}, Pending: []string{"n2"}}, {Policies: []string{"b", "c"}, Nodes: []string{"n3"}},
+	}}, window.State{}, time.Time{})
+	const want = "2 nodes are not rebooted (1 needs it): policies a, b select n1, n2 with the same priority; raise spec.priority of one. " +
+		"1 node is not rebooted (0 need it): policies b, c select n3 with the same priority; raise spec.priority of one"
+	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -145,11 +145,13 @@ func withheld(nodes map[string][]string) string {
 // maxWithheld is the number of nodes that a condition names.
 const maxWithheld = 5
 
-// conflicts names one node, so that the message shows where to look and stays short.
-func conflicts(rivals map[string][]string) string {
-	first := slices.Min(slices.Collect(maps.Keys(rivals)))
-	return fmt.Sprintf("%s not rebooted: policies %s select %s with the same priority; raise spec.priority of one",
-		message.Count(len(rivals), "node is", "nodes are"), strings.Join(rivals[first], ", "), first)
+// conflicts joins the sentences of all conflicts.
+func conflicts(all []plan.Conflict) string {
+	texts := make([]string, len(all))
+	for i, c := range all {
+		texts[i] = c.Message()
+	}
+	return strings.Join(texts, ". ")
 }
 
 func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Condition {

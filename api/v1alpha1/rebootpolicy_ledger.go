@@ -11,6 +11,9 @@ const MaxGrants = 1000
 // MaxBootIDBytes is the longest boot ID that a ledger takes.
 const MaxBootIDBytes = 64
 
+// MaxKernelBytes is the longest kernel version that a status takes.
+const MaxKernelBytes = 64
+
 // LedgerEntry is one reboot that was granted and is not finished.
 type LedgerEntry struct {
 	// node is the name of the Node.
@@ -45,6 +48,11 @@ type LedgerEntry struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	OSVersion string `json:"osVersion,omitempty"`
+	// kernelVersion is the kernel of the node at the time of the grant, as its kubelet reports it.
+	// It is absent if that is unknown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	KernelVersion string `json:"kernelVersion,omitempty"`
 	// policy is the RebootPolicy that granted the reboot, if it shares the limit of this policy.
 	// If it is absent, this policy granted it.
 	// +optional
@@ -118,8 +126,8 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Reason Reason `json:"reason,omitempty"`
-	// message explains why no reboot was confirmed.
-	// It is absent if result is Succeeded, or if reason explains it.
+	// message explains why no reboot was confirmed, and is absent if reason does.
+	// If result is Succeeded, it names the update that was applied, if neither version nor kernel shows it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
@@ -133,6 +141,16 @@ type PastReboot struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	ToVersion string `json:"toVersion,omitempty"`
+	// fromKernel is the kernel before the reboot.
+	// It is absent if that is unknown, or if the reboot did not change the kernel.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	FromKernel string `json:"fromKernel,omitempty"`
+	// toKernel is the kernel after the reboot.
+	// It is absent if that is unknown, or if the reboot did not change the kernel.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	ToKernel string `json:"toKernel,omitempty"`
 	// grantedAt is the time when the grant was given, or equals endedAt if result is Unexpected.
 	// +required
 	GrantedAt metav1.Time `json:"grantedAt"`

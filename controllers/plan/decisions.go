@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Decision is the wanted condition RebootPermitted of one node. If Status is empty, the node should
@@ -151,6 +153,36 @@ func withoutAnswer(n *record.Node) (Decision, bool) {
 // priority.
 func ConflictMessage(rivals []string) string {
 	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
+}
+
+// Conflict holds the nodes that the same policies select with the same priority.
+type Conflict struct {
+	Policies, Nodes []string
+	// Pending are those of Nodes that need a reboot.
+	Pending []string
+}
+
+// Message says which nodes are not rebooted, and how many of them need a reboot.
+func (c Conflict) Message() string {
+	return fmt.Sprintf("%s not rebooted (%s it): policies %s select %s with the same priority; raise spec.priority of one",
+		message.Count(len(c.Nodes), "node is", "nodes are"), message.Count(len(c.Pending), "needs", "need"), list(c.Policies), someOf(c.Nodes))
+}
+
+// conflictsOf groups the nodes in a conflict by their policies.
+func conflictsOf(f *fleet) []Conflict {
+	var all []Conflict
+	for _, name := range slices.Sorted(maps.Keys(f.conflicts)) {
+		rivals := f.conflicts[name]
+		i := slices.IndexFunc(all, func(c Conflict) bool { return slices.Equal(c.Policies, rivals) })
+		if i < 0 {
+			i, all = len(all), append(all, Conflict{Policies: rivals})
+		}
+		all[i].Nodes = append(all[i].Nodes, name)
+		if f.byName[name].NeedsReboot() {
+			all[i].Pending = append(all[i].Pending, name)
+		}
+	}
+	return all
 }
 
 // Ungoverned decides about nodes that no policy selects, and about those whose reboot no policy

@@ -12,7 +12,7 @@ import (
 
 // maxHistoryBytes limits the history, which is written with every grant and sent to every watcher.
 // pastBytes is the size of one entry as JSON without its names and messages.
-const maxHistoryBytes, pastBytes = 8 << 10, 320
+const maxHistoryBytes, pastBytes = 8 << 10, 352
 
 // maxUnexpected is the most reboots in the history that nobody granted. Others must not crowd out the
 // reboots by which a policy halts.
@@ -92,7 +92,7 @@ func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.Pas
 func size(history []v1alpha1.PastReboot) int {
 	bytes := 0
 	for _, p := range history {
-		bytes += pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion) + len(p.Ring)
+		bytes += pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion) + len(p.FromKernel) + len(p.ToKernel) + len(p.Ring)
 	}
 	return bytes
 }

@@ -27,9 +27,15 @@ func TestPlan_History(t *testing.T) {
 	forcing := func(pods int32) func(*protocol.Progress) {
 		return func(p *protocol.Progress) { p.PodsForced = pods }
 	}
+	updates := func(running, version string) func(*protocol.Progress) {
+		return func(p *protocol.Progress) { p.Update = &protocol.Update{Running: running, Version: version} }
+	}
+	kernel := func(version string) func(*host) {
+		return func(h *host) { h.node.Status.NodeInfo.KernelVersion = version }
+	}
 	needed := func(need v1alpha1.Reason) func(*protocol.Grant) { return func(g *protocol.Grant) { g.Need = need } }
 	finished := func(g *protocol.Grant) { g.At = at(0) }
-	held := policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0"}))
+	held := policy("workers", holding(7, v1alpha1.LedgerEntry{Node: "a", Seq: 7, BootID: "a-boot-1", At: at(-10 * minute), OSVersion: "1.0", KernelVersion: "6.8.0-49-generic"}))
 	past := func(p v1alpha1.PastReboot) []v1alpha1.PastReboot {
 		p.Node, p.Seq, p.GrantedAt, p.FromVersion = "a", 7, at(-10*minute), "1.0"
 		return []v1alpha1.PastReboot{p}
@@ -45,6 +51,29 @@ func TestPlan_History(t *testing.T) {
 			past(v1alpha1.PastReboot{
 				PodsForced: 3, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonUpdateStaged, ToVersion: "2.0", EndedAt: at(0),
 				Drain: lasts(3 * minute), Reboot: lasts(4 * minute), Settle: lasts(2 * minute),
+			}),
+		},
+		"a reboot that changes only the kernel": {
+			one(held, newHost("a", label(v1alpha1.LabelOSVersion, "1.0"), kernel("6.8.0-50-generic"), rebooted(-3*minute, -2*minute),
+				grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), updates("6.8.0-49", "6.8.0-50")))),
+			past(v1alpha1.PastReboot{
+				Result: v1alpha1.RebootSucceeded, ToVersion: "1.0", FromKernel: "6.8.0-49-generic", ToKernel: "6.8.0-50-generic", EndedAt: at(0),
+				Reboot: lasts(4 * minute), Settle: lasts(2 * minute),
+			}),
+		},
+		"a reboot that changes only the image": {
+			one(held, newHost("a", label(v1alpha1.LabelOSVersion, "1.0"), kernel("6.8.0-49-generic"), rebooted(-3*minute, -2*minute),
+				grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), updates("os:1@sha256:0a", "os:1@sha256:1b")))),
+			past(v1alpha1.PastReboot{
+				Result: v1alpha1.RebootSucceeded, ToVersion: "1.0", Message: "os:1@sha256:0a → os:1@sha256:1b", EndedAt: at(0),
+				Reboot: lasts(4 * minute), Settle: lasts(2 * minute),
+			}),
+		},
+		"a reboot that does not apply the update": {
+			one(held, needy("a", label(v1alpha1.LabelOSVersion, "1.0"), kernel("6.8.0-49-generic"), rebooted(-3*minute, -2*minute), needsSince(2*minute),
+				grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute), updates("os:1@sha256:0a", "os:1@sha256:1b")))),
+			past(v1alpha1.PastReboot{
+				Result: v1alpha1.RebootSucceeded, ToVersion: "1.0", EndedAt: at(0), Reboot: lasts(4 * minute), Settle: lasts(2 * minute),
 			}),
 		},
 		"a drain that was given up": {

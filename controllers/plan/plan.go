@@ -81,13 +81,11 @@ type Plan struct {
 	// Invalid says what is wrong with the spec. If it is set, nothing is granted.
 	Invalid string
 	// Conflicts are the nodes that several policies of the same priority select, this one among
-	// them. The values are those policies.
-	Conflicts map[string][]string
+	// them, by those policies.
+	Conflicts []Conflict
 	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
 	// governs, by the name of that policy.
 	Withheld map[string][]string
-	// Contested is one node of Conflicts, if possible one that needs a reboot.
-	Contested string
 	// Holders lists the nodes that use slots. Unavailable are those that use them up without a
 	// grant.
 	Holders     string
@@ -179,7 +177,7 @@ func underWay(f *fleet) *choice {
 	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
 		Seq: f.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,
-		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: f.conflicts, Withheld: f.withheld,
+		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: conflictsOf(f), Withheld: f.withheld,
 	}}
 	if f.own != nil {
 		c.plan.Limit = min(f.limit, *f.own)
@@ -204,7 +202,7 @@ func (c *choice) report() {
 		p.RunWaits = c.run.waits.Message
 	}
 	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), c.slots.unavailable(c.fleet), stallOf(c)
-	p.Failures, p.Silent, p.Ignored, p.Contested = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet), contested(c.fleet)
+	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
 	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), c.agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
 	c.count()
@@ -321,7 +319,7 @@ func (c *choice) grantAmong(ring []*record.Node) {
 			continue
 		}
 		e := c.tagged(protocol.Enter(c.plan.Seq, n.Record, n.Name, n.BootID, c.Now), n)
-		e.NeedSince, e.OSVersion, e.Try = n.NeedSince(), n.OSVersion, c.tries(n) > 0
+		e.NeedSince, e.OSVersion, e.KernelVersion, e.Try = n.NeedSince(), n.OSVersion, n.Kernel, c.tries(n) > 0
 		c.plan.Seq, c.plan.Granted = e.Seq, append(c.plan.Granted, e)
 	}
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -144,16 +143,4 @@ func silentNodes(f *fleet) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// contested returns a node of the conflicts, if possible one that needs a reboot.
-func contested(f *fleet) string {
-	first := ""
-	for _, name := range slices.Sorted(maps.Keys(f.conflicts)) {
-		if f.byName[name].NeedsReboot() {
-			return name
-		}
-		first = cmp.Or(first, name)
-	}
-	return first
 }

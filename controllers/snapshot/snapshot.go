@@ -84,6 +84,7 @@ var decisive = []corev1.NodeConditionType{
 // versions of a Node that differ only in a heartbeat become equal. Trim also keeps the conditions
 // in also, which are shown to people.
 func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
+	info := &node.Status.NodeInfo
 	trimmed := &corev1.Node{
 		TypeMeta: node.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
@@ -92,7 +93,7 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 		},
 		// All taints are kept, because a write replaces the whole list.
 		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
-		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID}},
+		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: info.BootID, KernelVersion: info.KernelVersion}},
 	}
 	asked := asked(node.Annotations)
 	for key, value := range node.Annotations {

@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -32,14 +32,14 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 				f.add(Problem, "policy "+c.Name+": "+why, "")
 			}
 		}
-		plan := all.Plan(p)
-		for _, why := range []string{plan.Invalid, plan.Unshared} {
+		is := all.Plan(p)
+		for _, why := range []string{is.Invalid, is.Unshared} {
 			if why != "" && c.Refused == "" {
 				f.add(Problem, "policy "+c.Name+": "+why, "")
 			}
 		}
 		if len(all.Views()) > 0 {
-			selected(all, p, plan.Conflicts, &f)
+			selected(all, p, is.Conflicts, &f)
 		}
 		rules(p, &f)
 		f.check = Windows
@@ -52,17 +52,16 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 
 // selected finds a policy that selects no nodes, empty rings, and nodes that another policy selects
 // with the same priority.
-func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts map[string][]string, f *findings) {
+func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts []plan.Conflict, f *findings) {
 	governed := all.Governed(p.Name)
 	if len(governed) == 0 && len(conflicts) == 0 {
 		f.add(Warning, "policy "+p.Name+" selects no node that another policy does not govern", "kubectl get nodes --show-labels")
 	}
 	emptyRings(p, governed, f)
-	if len(conflicts) > 0 {
-		names := slices.Sorted(maps.Keys(conflicts))
-		others := slices.DeleteFunc(slices.Clone(conflicts[names[0]]), func(name string) bool { return name == p.Name })
+	for _, c := range conflicts {
+		others := slices.DeleteFunc(slices.Clone(c.Policies), func(name string) bool { return name == p.Name })
 		f.add(Problem, fmt.Sprintf("policy %s and %s select %s with the same priority, %d: no reboot is granted there", p.Name,
-			strings.Join(others, ", "), terminal.Some(names), p.Spec.Priority), "", names...)
+			strings.Join(others, ", "), terminal.Some(c.Nodes), p.Spec.Priority), "", c.Nodes...)
 	}
 }
 

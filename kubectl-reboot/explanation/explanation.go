@@ -161,11 +161,20 @@ const LastGrantRemains = "the manager has not released its last grant yet"
 // correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
 // for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *record.Node) {
+	failed := false
+	if e.Reason == v1alpha1.ReasonBackingOff { // the advice has a shorter command
+		e.Message, failed = record.WithoutRetryHint(e.Message)
+		for i := range e.Checks {
+			e.Checks[i].Message, _ = record.WithoutRetryHint(e.Checks[i].Message)
+		}
+	}
 	switch {
 	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
 		e.Advice = Advice{"start the manager: nothing happens without one", status.LookAtManager}
 	case node.Windows:
 		e.Message, e.Advice = "the node runs Windows, on which agents cannot run, so the operator ignores it", Advice{Text: "nothing"}
+	case e.Reason == v1alpha1.ReasonBackingOff && !failed:
+		e.Advice = Advice{"wait until the time above, or reboot it sooner by", "kubectl reboot request " + e.Node + " --reason=why"}
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
 		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}

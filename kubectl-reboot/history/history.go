@@ -107,12 +107,15 @@ func (a Attempt) What() string {
 	case a.FromVersion == "" && a.ToVersion == "":
 	case a.ToVersion == "":
 		parts = append(parts, a.FromVersion)
-	case a.FromVersion == a.ToVersion && a.Result == v1alpha1.RebootSucceeded:
+	case a.FromVersion == a.ToVersion && a.Result == v1alpha1.RebootSucceeded && a.ToKernel == "" && a.Message == "":
 		parts = append(parts, a.FromVersion+", the same version after the reboot")
 	case a.FromVersion == a.ToVersion:
 		parts = append(parts, a.FromVersion)
 	default:
 		parts = append(parts, cmp.Or(a.FromVersion, "?")+" → "+cmp.Or(a.ToVersion, "?"))
+	}
+	if a.ToKernel != "" {
+		parts = append(parts, "kernel "+a.FromKernel+" → "+a.ToKernel)
 	}
 	if a.PodsForced > 0 {
 		parts = append(parts, "pods forced: "+strconv.Itoa(int(a.PodsForced)))

@@ -38,6 +38,12 @@ func policies() []v1alpha1.RebootPolicy {
 		Policy("databases", remembers(v1alpha1.PastReboot{
 			Node: "n1", Seq: 9, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonRequested, FromVersion: "4459.2.1", ToVersion: "4459.2.1",
 			GrantedAt: Ago(40 * time.Hour), EndedAt: Ago(39 * time.Hour), Drain: lasted(5 * time.Second), Reboot: lasted(95 * time.Second), Settle: lasted(61 * time.Second),
+		}, v1alpha1.PastReboot{
+			Node: "n2", Seq: 10, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonSentinelPresent, FromVersion: "24.04", ToVersion: "24.04",
+			FromKernel: "6.8.0-49-generic", ToKernel: "6.8.0-50-generic", GrantedAt: Ago(30 * time.Hour), EndedAt: Ago(29 * time.Hour),
+		}, v1alpha1.PastReboot{
+			Node: "n3", Seq: 11, Result: v1alpha1.RebootSucceeded, Reason: v1alpha1.ReasonUpdateStaged, FromVersion: "42", ToVersion: "42",
+			Message: "quay.io/os:42@sha256:0a1b2c → quay.io/os:42@sha256:3d4e5f", GrantedAt: Ago(28 * time.Hour), EndedAt: Ago(27 * time.Hour),
 		})),
 	}
 }

@@ -65,6 +65,7 @@ func TestAttention(t *testing.T) {
 	}
 	unreported := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	needs := Needs(2 * time.Hour)
+	everything := Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = &v1alpha1.LabelSelector{} })
 	cases := map[string]struct {
 		fleet fleet.Fleet
 		// want holds the kind, the nodes, a part of the message and the command of each notice, in
@@ -122,6 +123,15 @@ func TestAttention(t *testing.T) {
 		},
 		"a node that no policy selects": {
 			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects n1, where a reboot is needed | kubectl reboot explain n1"},
+		},
+		"two conflicts of one policy": {
+			fleet.New([]v1alpha1.RebootPolicy{Policy("all", everything), Policy("blue"), Policy("green")}, []corev1.Node{
+				Node("n1", "blue"), Node("n2", "green", needs), Node("n3", "green"),
+			}, Now),
+			[]string{
+				"Conflict [n1] 1 node is not rebooted (0 need it): policies all, blue select n1 with the same priority | kubectl reboot explain n1",
+				"Conflict [n2 n3] 2 nodes are not rebooted (1 needs it): policies all, green select n2, n3 with the same priority | kubectl reboot explain n2",
+			},
 		},
 		"a manager that runs": {lease(one(Policy("workers")), "m", 3*time.Second), nil},
 		"a manager whose lease is stale": {

@@ -134,10 +134,8 @@ func (a *collector) ofPolicy() {
 		}
 		a.add(Paused, text, "kubectl reboot resume rbp/"+name+" --pause")
 	}
-	if len(p.Conflicts) > 0 {
-		a.add(Conflict, fmt.Sprintf("policies %s select %s with the same priority: no reboot is granted there",
-			strings.Join(p.Conflicts[p.Contested], ", "), message.Count(len(p.Conflicts), "node", "nodes")),
-			"kubectl reboot explain "+p.Contested, slices.Sorted(maps.Keys(p.Conflicts))...)
+	for _, c := range p.Conflicts {
+		a.add(Conflict, c.Message(), "kubectl reboot explain "+slices.Concat(c.Pending, c.Nodes)[0], c.Nodes...)
 	}
 	for _, other := range slices.Sorted(maps.Keys(p.Withheld)) {
 		nodes := p.Withheld[other]

@@ -128,7 +128,15 @@ func (a Attempts) retriedNow(n *Node) bool {
 
 // RetryHint is the end of a sentence about a back-off: the command that ends it.
 func (a Attempts) RetryHint(n *Node) string {
-	return fmt.Sprintf("; to retry now: kubectl annotate node %s %s=%d --overwrite", n.Name, v1alpha1.AnnotationRetry, a.lastNumber(n))
+	return fmt.Sprintf("%skubectl annotate node %s %s=%d --overwrite", toRetry, n.Name, v1alpha1.AnnotationRetry, a.lastNumber(n))
+}
+
+const toRetry = "; to retry now: "
+
+// WithoutRetryHint cuts the command off a message about a back-off, if it has one.
+func WithoutRetryHint(message string) (text string, found bool) {
+	text, _, found = strings.Cut(message, toRetry)
+	return text, found
 }
 
 // BackOff returns until when a node is held back after its last attempt, and the number of that

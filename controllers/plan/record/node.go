@@ -8,7 +8,9 @@ package record
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,9 +38,9 @@ type Node struct {
 	// the node.
 	ResourceVersion string
 	Taints          []corev1.Taint
-	// OS, OSGroup and OSVersion describe the node's system, from the agent's labels. Each may be
-	// empty.
-	OS, OSGroup, OSVersion string
+	// OS, OSGroup and OSVersion describe the node's system, from the agent's labels, and Kernel is
+	// from its kubelet. Each may be empty.
+	OS, OSGroup, OSVersion, Kernel string
 	// ControlPlane is true on nodes with one of ControlPlaneLabels.
 	ControlPlane bool
 	// Windows is true on nodes whose labels say that they run Windows. The agent cannot run there,
@@ -136,7 +138,7 @@ func Of(node *corev1.Node) Node {
 		Annotations:  node.Annotations,
 	}
 	n.UrgentReason, n.Urgent = v1alpha1.UrgentlyRequested(node)
-	n.Deleting = node.DeletionTimestamp != nil || n.Deleter != ""
+	n.Kernel, n.Deleting = kernelOf(node.Status.NodeInfo.KernelVersion), node.DeletionTimestamp != nil || n.Deleter != ""
 	n.readConditions(node.Status.Conditions)
 	n.readRecord(node.Annotations)
 	return n
@@ -215,6 +217,14 @@ func (n *Node) readRecord(annotations map[string]string) {
 	for i := range n.BlockedBy {
 		n.BlockedBy[i].Message = message.Shorten(MaxMessage, n.BlockedBy[i].Message)
 	}
+}
+
+// kernelOf returns the kernel that a kubelet reports, or "" if a status would not accept it.
+func kernelOf(reported string) string {
+	if len(reported) > v1alpha1.MaxKernelBytes || strings.ContainsFunc(reported, func(r rune) bool { return r <= ' ' || r > unicode.MaxASCII }) {
+		return ""
+	}
+	return reported
 }
 
 // bootID returns the boot ID, or "" if it is too long for a ledger entry: the API server would

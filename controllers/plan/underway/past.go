@@ -1,6 +1,7 @@
 package underway
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,9 +45,23 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	}
 	past.Result, past.Reason, past.EndedAt = v1alpha1.RebootSucceeded, n.Grant.Need, ends(n.Grant.At)
 	past.ToVersion = n.OSVersion
+	if before := t.Entry.KernelVersion; before != "" && n.Kernel != "" && before != n.Kernel {
+		past.FromKernel, past.ToKernel = before, n.Kernel
+	}
+	past.Message = applied(n, past)
 	past.Reboot = record.Lasted(p.At.Time, n.MaintenanceSince, most)
 	past.Settle = record.Lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past
+}
+
+// applied names the update that a reboot has applied, as its engine does. It is empty if the version
+// or the kernel shows it, or if it is unknown whether it was applied.
+func applied(n *record.Node, past *v1alpha1.PastReboot) string {
+	u := n.Progress.Update
+	if past.FromVersion != past.ToVersion || past.ToKernel != "" || u == nil || u.Version == "" || u.Version == u.Running || n.NeedsReboot() {
+		return ""
+	}
+	return message.Shorten(record.MaxMessage, cmp.Or(u.Running, "?")+" → "+u.Version)
 }
 
 // NeedAge returns how long the need lasted that a reboot has ended. ok is true if the reboot ended
