@@ -87,7 +87,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		Record:        protocol.RecordOf(node),
 		Unschedulable: node.Spec.Unschedulable,
 		VolumesInUse:  node.Status.VolumesInUse,
-		Paused:        v1alpha1.NodeIsPaused(node.Annotations),
+		Paused:        v1alpha1.NodeIsPaused(node.Annotations, v.clock.Now()),
 		Requested:     requested,
 		RequestedWhy:  why,
 		Labelled:      labelled,

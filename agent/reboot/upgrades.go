@@ -22,7 +22,7 @@ func (r *Reconciler) HoldsUpgrades(ctx context.Context) bool {
 		return true
 	}
 	return step.HoldsUpgrades(step.Observation{
-		BootID: bootID, Record: protocol.RecordOf(node), Paused: v1alpha1.NodeIsPaused(node.Annotations),
+		BootID: bootID, Record: protocol.RecordOf(node), Paused: v1alpha1.NodeIsPaused(node.Annotations, r.Clock.Now()),
 	})
 }
 

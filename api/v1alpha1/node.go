@@ -102,7 +102,8 @@ const (
 	AnnotationFleetLock = "reboot-operator.io/fleetlock"
 	// AnnotationPaused is written by an administrator. The node is never chosen, and a grant whose drain
 	// has not begun is cancelled. Every value except "" and "false" pauses the node, and every value
-	// except "true" is shown as the reason.
+	// except "true" is shown as the reason. A value such as "until=2026-12-01T06:00:00Z disk swap" pauses
+	// it until that time.
 	AnnotationPaused = "reboot-operator.io/paused"
 	// AnnotationRebootRequested is written by an administrator. It requests a reboot with any value except
 	// "false", in any case, which is shown as the reason. A reason that begins with UrgentPrefix makes the
@@ -200,20 +201,33 @@ const (
 	LabelAfterReboot = "reboot-operator.io/after-reboot"
 )
 
+// PauseUntil begins the value of AnnotationPaused of a pause that ends by itself. The time follows it, in
+// RFC 3339, and then the reason.
+const PauseUntil = "until="
+
 // NodeIsPaused reports whether an administrator has paused the node, by any value of the annotation except
-// "" and "false". An unexpected value must not let the node be rebooted.
-func NodeIsPaused(annotations map[string]string) bool {
+// "" and "false". An unexpected value must not let the node be rebooted, so a pause whose end cannot be
+// read has none.
+func NodeIsPaused(annotations map[string]string, now time.Time) bool {
 	value := annotations[AnnotationPaused]
-	return value != "" && value != "false"
+	until, _ := NodePause(annotations)
+	return value != "" && value != "false" && (until.IsZero() || now.Before(until))
 }
 
-// PauseReason returns why an administrator has paused the node. It is empty if the node is not paused, or
-// the annotation gives no reason.
-func PauseReason(annotations map[string]string) string {
-	if value := annotations[AnnotationPaused]; NodeIsPaused(annotations) && value != "true" {
-		return strings.TrimSpace(value)
+// NodePause returns when the pause of a node ends, or zero if it does not end by itself, and why an
+// administrator has paused the node, or an empty string if the annotation gives no reason.
+func NodePause(annotations map[string]string) (until time.Time, reason string) {
+	value := strings.TrimSpace(annotations[AnnotationPaused])
+	if text, ends := strings.CutPrefix(value, PauseUntil); ends {
+		text, reason, _ := strings.Cut(text, " ")
+		if until, err := time.Parse(time.RFC3339, text); err == nil {
+			return until, strings.TrimSpace(reason)
+		}
 	}
-	return ""
+	if value == "true" || value == "false" {
+		value = ""
+	}
+	return time.Time{}, value
 }
 
 // CoordinatorAdvice ends every message of an agent which says that another program may reboot its host.

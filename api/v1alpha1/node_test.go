@@ -3,6 +3,7 @@ package v1alpha1_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,24 +11,34 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Behaviour 23: any value pauses but the empty one and "false", and gives the reason.
+// Behaviour 23: any value pauses but the empty one and "false", and gives the reason. A pause with an
+// end is over then, and one whose end cannot be read has none.
 func TestNodePause(t *testing.T) {
+	now := time.Date(2026, 12, 1, 5, 0, 0, 0, time.UTC)
 	for value, want := range map[string]struct {
 		reason string
 		paused bool
+		ends   time.Duration
 	}{
-		"true": {"", true}, " ": {"", true}, "disk swap": {"disk swap", true}, "yes": {"yes", true}, "True": {"True", true}, "falsehood": {"falsehood", true},
-		"false": {"", false}, "": {"", false},
+		"true": {"", true, 0}, " ": {"", true, 0}, "disk swap": {"disk swap", true, 0}, "yes": {"yes", true, 0}, "True": {"True", true, 0}, "falsehood": {"falsehood", true, 0},
+		"false": {"", false, 0}, "": {"", false, 0},
+		"until=2026-12-01T06:00:00Z disk swap":      {"disk swap", true, time.Hour},
+		"until=2026-12-01T06:00:01+01:00 disk swap": {"disk swap", true, time.Second},
+		"until=2026-12-01T06:00:00+01:00 disk swap": {"disk swap", false, 0},
+		"until=2026-11-30T06:00:00Z":                {"", false, -23 * time.Hour},
+		"until=tomorrow disk swap":                  {"until=tomorrow disk swap", true, 0},
+		"until=":                                    {"until=", true, 0},
 	} {
 		annotations := map[string]string{v1alpha1.AnnotationPaused: value}
-		if got := v1alpha1.NodeIsPaused(annotations); got != want.paused {
+		if got := v1alpha1.NodeIsPaused(annotations, now); got != want.paused {
 			t.Errorf("NodeIsPaused(%q) = %v, want %v", value, got, want.paused)
 		}
-		if got := v1alpha1.PauseReason(annotations); got != want.reason {
-			t.Errorf("PauseReason(%q) = %q, want %q", value, got, want.reason)
+		until, reason := v1alpha1.NodePause(annotations)
+		if reason != want.reason || want.ends != 0 && !until.Equal(now.Add(want.ends)) {
+			t.Errorf("NodePause(%q) = %s, %q, want %s from now, %q", value, until, reason, want.ends, want.reason)
 		}
 	}
-	if v1alpha1.NodeIsPaused(nil) {
+	if v1alpha1.NodeIsPaused(nil, now) {
 		t.Error("a node without annotations is paused")
 	}
 }

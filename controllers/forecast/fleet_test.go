@@ -115,7 +115,7 @@ func stages(p *v1alpha1.RebootPolicy) {
 }
 
 func content(n *record.Node)      { n.Required = corev1.ConditionFalse }
-func paused(n *record.Node)       { n.Paused = true }
+func paused(n *record.Node)       { n.Annotations = map[string]string{v1alpha1.AnnotationPaused: "true"} }
 func urgently(n *record.Node)     { n.Urgent = true }
 func notReady(n *record.Node)     { n.Ready = false }
 func cordoned(n *record.Node)     { n.Cordoned = true }

@@ -215,7 +215,7 @@ func (u *future) afterRings(n *record.Node) time.Time {
 	f, instant := u.fleet, u.fleet.Now
 	ring := f.rings.Of(n)
 	for _, other := range f.shown {
-		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == protocol.GrantFinished && !other.Paused {
+		if earlier := f.rings.Of(other); earlier < ring && other.Grant != nil && other.Grant.State == protocol.GrantFinished && !other.Paused(f.Now) {
 			instant = timing.Latest(instant, other.Grant.At.Add(f.rings.Soak(earlier)))
 		}
 	}
@@ -252,7 +252,7 @@ func (u *future) strandedIn() int {
 		first = min(first, ring)
 	}
 	for name, n := range u.fleet.shown {
-		if o := u.blocked[name]; o != nil && !n.Paused && !u.goes(n, o) {
+		if o := u.blocked[name]; o != nil && !n.Paused(u.fleet.Now) && !u.goes(n, o) {
 			first = min(first, u.fleet.rings.Of(n))
 		}
 	}

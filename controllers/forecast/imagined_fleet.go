@@ -244,7 +244,7 @@ func (f *fleet) retire(n *record.Node) {
 // strand sets a node aside that waits for a person.
 func (f *fleet) strand(name string) {
 	n := f.queues.node(name)
-	if ring := f.rings.Of(n); f.rings.Waited(ring) && !n.Paused && !f.stranded[ring] {
+	if ring := f.rings.Of(n); f.rings.Waited(ring) && !n.Paused(f.Now) && !f.stranded[ring] {
 		f.stranded[ring] = true
 		f.show(n)
 		return

@@ -190,12 +190,12 @@ func checkRings(t *rapid.T, s plan.Snapshot, f forecast.Forecast) {
 		ring := rings.Of(nodes[r.Node])
 		for _, other := range f.Reboots {
 			earlier := rings.Of(nodes[other.Node])
-			if !r.InProgress && earlier < ring && !nodes[other.Node].Paused && r.StartsAt.Before(other.EndsAt.Add(rings.Soak(earlier))) {
+			if !r.InProgress && earlier < ring && !nodes[other.Node].Paused(s.Now) && r.StartsAt.Before(other.EndsAt.Add(rings.Soak(earlier))) {
 				t.Fatalf("%+v starts while %+v of an earlier ring is not done", r, other)
 			}
 		}
 		for _, stay := range f.Stays {
-			if n := nodes[stay.Node]; !r.InProgress && rings.Of(n) < ring && !n.Paused {
+			if n := nodes[stay.Node]; !r.InProgress && rings.Of(n) < ring && !n.Paused(s.Now) {
 				t.Fatalf("%+v starts although %+v of an earlier ring stays", r, stay)
 			}
 		}

@@ -172,15 +172,18 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 // for a policy's pause reason.
 const maxPauseReason = 256
 
-func nodePaused(_ *choice, n *record.Node) *Blocked {
-	if !n.Paused {
+func nodePaused(c *choice, n *record.Node) *Blocked {
+	if !n.Paused(c.Now) {
 		return nil
 	}
-	why := message.Shorten(maxPauseReason, v1alpha1.PauseReason(n.Annotations))
-	if why != "" {
+	until, why := v1alpha1.NodePause(n.Annotations)
+	if why = message.Shorten(maxPauseReason, why); why != "" {
 		why = ": " + why
 	}
-	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused)
+	if !until.IsZero() {
+		why = " until " + c.instant(until) + why
+	}
+	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused).until(until)
 }
 
 func policyInvalid(c *choice, n *record.Node) *Blocked {

@@ -48,6 +48,15 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, strings.Repeat("x", 256<<10)))),
 			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 253) + "…; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
 		},
+		"node paused until a time": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "until=2026-06-01T22:00:01Z disk swap"))),
+			v1alpha1.ReasonNodePaused, "the node is paused until Mon 2026-06-01 22:00:01 UTC: disk swap; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
+		},
+		"node whose pause has just ended": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "until=2026-06-01T22:00:00Z disk swap")))},
+		"node paused until a time that cannot be read": {
+			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "until=tomorrow"))),
+			v1alpha1.ReasonNodePaused, "the node is paused: until=tomorrow; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
+		},
 		"false does not pause the node": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "false")))},
 		"a limit that cannot be read": {
 			one(policy("workers", atMost("many")), needy("worker-1")),

@@ -59,7 +59,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 	before, _ := protocol.ParseEngines(node.Annotations)
 	o := agentstep.Observation{
 		Now: c.now, Node: h.name, BootID: h.bootID(), Record: n.Record, Entry: h.entry(c, n.Grant),
-		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused, Requested: requested, RequestedWhy: why,
+		Unschedulable: node.Spec.Unschedulable, Paused: n.Paused(evening), Requested: requested, RequestedWhy: why,
 		Conditions: node.Status.Conditions, Engines: engines, OS: &agentstep.OS{Version: "1.0"},
 		Policy: &agentstep.Settings{}, Inhibitors: agentstep.Inhibitors{Known: true}, Coordinators: agentstep.Coordinators{Known: true},
 		StartLook: agentstep.Look{At: c.now}, Confirmed: true, Before: before,
@@ -76,7 +76,7 @@ func (h *host) observation(c *cluster, node *corev1.Node) agentstep.Observation 
 func (h *host) starts(c *cluster) (protocol.Progress, bool) {
 	if !h.reports() {
 		progress, ok := protocol.Start(h.record(), h.bootID(), !h.node.Spec.Unschedulable, c.now)
-		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations)
+		return progress, ok && !v1alpha1.NodeIsPaused(h.node.Annotations, evening)
 	}
 	start, ok := agentstep.Next(h.observation(c, h.node)).(agentstep.StartDrain)
 	return start.Progress, ok

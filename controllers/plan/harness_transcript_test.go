@@ -76,7 +76,7 @@ func (h *host) describe() string {
 		{!n.Ready, "not Ready"},
 		{n.RequiredReason == v1alpha1.ReasonConditionIgnored, string(n.RequiredReason)},
 		{n.Deleting, "being deleted"},
-		{n.Paused, "paused"},
+		{n.Paused(evening), "paused"},
 		{n.Pending != "", "reboot pending"},
 		{n.Pending == corev1.TaintEffectNoSchedule, "no new pods"},
 		{h.hasStartupTaint(), "takes no pods"},

@@ -54,8 +54,8 @@ func TestNodeOf(t *testing.T) {
 				BootID: "a-boot-1", ReadySince: evening, Required: corev1.ConditionTrue, RequiredReason: v1alpha1.ReasonUpdateStaged,
 				RequiredSince: evening.Add(-time.Hour), Maintenance: true, MaintenanceSince: evening.Add(minute),
 				Permitted: &corev1.NodeCondition{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(evening)},
-				Paused:    true, BlockedBy: []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}},
-				Record: protocol.Record{Grant: &active, Progress: &draining},
+				BlockedBy: []protocol.Blocker{{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}},
+				Record:    protocol.Record{Grant: &active, Progress: &draining},
 			},
 		},
 		"a reason of the need that would make a grant unreadable": {

@@ -110,7 +110,7 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 		seq := max(snapshot.Policy.Status.Seq, snapshot.Holder().Status.Seq)
 		for _, e := range p.Granted {
 			n, ok := nodes[e.Node]
-			if !ok || !n.NeedsReboot() || !n.Ready || n.Deleting || n.Paused || n.BlockedBy != nil || n.Outstanding() || n.Seen() >= e.Seq ||
+			if !ok || !n.NeedsReboot() || !n.Ready || n.Deleting || n.Paused(snapshot.Now) || n.BlockedBy != nil || n.Outstanding() || n.Seen() >= e.Seq ||
 				e.BootID != n.BootID || e.BootID == "" {
 				t.Fatalf("granted %+v to %+v\n%v", e, n, s)
 			}

@@ -160,7 +160,7 @@ func (f *fleet) soaking() map[int]*record.Node {
 	last, until := map[int]*record.Node{}, map[int]time.Time{}
 	for _, n := range f.governed {
 		ring := f.rings.Of(n)
-		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
+		if ends, _ := f.rings.soaks(n, f.rings.Soak(ring)); !n.Paused(f.Now) && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
 			last[ring], until[ring] = n, ends
 		}
 	}

@@ -190,7 +190,7 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *Blocked 
 	var until time.Time
 	soak := ring.SoakOrDefault()
 	for _, n := range members {
-		if n.Paused {
+		if n.Paused(c.Now) {
 			continue
 		}
 		ends, down := c.rings.soaks(n, soak)

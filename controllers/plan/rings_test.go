@@ -242,7 +242,7 @@ func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 			ring := ringOf(policy, n)
 			for name, other := range nodes {
 				earlier := ringOf(policy, other)
-				if earlier >= ring || other.Paused || !inLedger[name] && aheadOf(snapshot.Now, other) {
+				if earlier >= ring || other.Paused(snapshot.Now) || !inLedger[name] && aheadOf(snapshot.Now, other) {
 					continue
 				}
 				soak := policy.Spec.Rings[earlier].SoakOrDefault()

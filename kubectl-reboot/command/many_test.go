@@ -106,7 +106,7 @@ var _ = Describe("A command for many", func() {
 		Expect(fails("pause", "-l", "a in")).To(HavePrefix("error: --selector \""))
 		q := newPool(2)
 		byLabel := fleettest.PoolLabel + "=" + q.policy
-		Expect(fails("pause", "-l", byLabel, "--until=2h")).To(Equal("error: a node's pause has no end: leave out --until, or pause its policy\n"))
+		Expect(fails("pause", "-l", byLabel, "--reason=false")).To(HavePrefix("error: --reason \"false\" does not pause a node"))
 		Expect(fails("resume", "-l", byLabel, "--halt")).To(Equal("error: a node cannot be halted: leave out --halt, or resume its policy\n"))
 		Expect(p.get().Spec.Pause.Reason).To(Equal("test"))
 		Expect(fails("pause", "--all", "--timeout=1m")).To(Equal("error: --timeout is for --wait\n"))

@@ -34,7 +34,7 @@ With --all this is the emergency stop: it pauses every policy. A pause that last
 as long or longer is kept.`,
 		Example: `  kubectl reboot pause rbp/workers --reason="Black Friday" --until=2026-12-01T06:00:00+01:00
   kubectl reboot pause rbp/workers --until=2h
-  kubectl reboot pause node/n4 --reason="disk swap"
+  kubectl reboot pause node/n4 --reason="disk swap" --until=2d
   kubectl reboot pause --all --reason="incident 4711" --wait`,
 		Args:              w.arguments("a policy or a node"),
 		ValidArgsFunction: completeNames(0, s.targetNames),
@@ -59,7 +59,7 @@ as long or longer is kept.`,
 	w.selection.bind(cmd, &v1alpha1.RebootPolicyList{}, "All policies.")
 	w.wait.bind(cmd, "none of the nodes is being drained or rebooted", notDisrupted)
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, which is shown wherever the pause is reported.")
-	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself, such as 2026-12-01T06:00:00+01:00, or 2h or 2d from now. For policies only.")
+	cmd.Flags().StringVar(&until, "until", "", "When the pause ends by itself, such as 2026-12-01T06:00:00+01:00, or 2h or 2d from now.")
 	return cmd
 }
 
@@ -101,28 +101,34 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 // fitsNodes refuses a pause that a node's annotation cannot express.
 func (r pausing) fitsNodes() error {
 	switch {
-	case r.pause.Until != nil:
-		return errors.New("a node's pause has no end: leave out --until, or pause its policy")
 	case strings.TrimSpace(r.pause.Reason) == "false":
 		return errors.New(`--reason "false" does not pause a node: give the reason in other words`)
+	case strings.HasPrefix(strings.TrimSpace(r.pause.Reason), v1alpha1.PauseUntil):
+		return fmt.Errorf("--reason begins with %s, which sets the end of a pause: use --until, or give the reason in other words", v1alpha1.PauseUntil)
 	}
 	return nil
 }
 
-// node writes the reason to the annotation.
+// node writes the end and the reason to the annotation.
 func (r pausing) node(n *corev1.Node) (string, error) {
 	if err := r.fitsNodes(); err != nil {
 		return "", err
 	}
-	reason := strings.TrimSpace(r.pause.Reason)
-	if v1alpha1.NodeIsPaused(n.Annotations) && (reason == "" || reason == v1alpha1.PauseReason(n.Annotations)) {
-		return "already paused", nil
+	until, why := v1alpha1.NodePause(n.Annotations)
+	reason, done, sameEnd := strings.TrimSpace(r.pause.Reason), "paused", until.IsZero()
+	value := cmp.Or(reason, "true")
+	if end := r.pause.Until; end != nil {
+		value = strings.TrimSpace(v1alpha1.PauseUntil + end.UTC().Format(time.RFC3339) + " " + reason)
+		done, sameEnd = "paused until "+moment.Exact(end.Time, r.session.Zone), end.Time.Equal(until)
 	}
-	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationPaused, cmp.Or(reason, "true"))
+	if v1alpha1.NodeIsPaused(n.Annotations, r.now) && sameEnd && (reason == "" || reason == why) {
+		return "already " + done, nil
+	}
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationPaused, value)
 	if phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) == protocol.PhaseDraining {
-		return fmt.Sprintf("paused; its drain goes on: %s stops it", r.session.command("kubectl reboot abort %s", n.Name)), nil
+		return fmt.Sprintf("%s; its drain goes on: %s stops it", done, r.session.command("kubectl reboot abort %s", n.Name)), nil
 	}
-	return "paused", nil
+	return done, nil
 }
 
 // instant parses --until: a time, or a duration from now. The API stores whole seconds.
@@ -268,7 +274,7 @@ func (r resumption) node(n *corev1.Node) (string, error) {
 	switch {
 	case r.halt:
 		return "", errNoHalt
-	case !v1alpha1.NodeIsPaused(n.Annotations):
+	case !v1alpha1.NodeIsPaused(n.Annotations, r.now):
 		return "is not paused", nil
 	}
 	delete(n.Annotations, v1alpha1.AnnotationPaused)

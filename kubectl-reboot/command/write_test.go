@@ -146,12 +146,30 @@ var _ = Describe("pause and resume", func() {
 	It("of a node are the annotation", func() {
 		p := newPool(1)
 		Expect(ok("pause", "node/"+p.nodes[0])).To(Equal("node/" + p.nodes[0] + " paused\n"))
-		Expect(v1alpha1.NodeIsPaused(node(p.nodes[0]).Annotations)).To(BeTrue())
+		Expect(v1alpha1.NodeIsPaused(node(p.nodes[0]).Annotations, time.Now())).To(BeTrue())
 		Expect(ok("pause", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " already paused\n"))
 		Expect(ok("resume", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " resumed\n"))
 		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPaused))
 		Expect(ok("resume", p.nodes[0])).To(Equal("node/" + p.nodes[0] + " is not paused\n"))
-		Expect(fails("pause", p.nodes[0], "--until=2h")).To(ContainSubstring("a node's pause has no end: leave out --until, or pause its policy"))
+	})
+
+	It("of a node end by themselves", func() {
+		p := newPool(1, paused)
+		Expect(ok("pause", p.nodes[0], "--until=2d", "--reason=disk swap")).To(MatchRegexp(`^node/` + p.nodes[0] + ` paused until \w+ \S+ \S+ UTC\n$`))
+		value := node(p.nodes[0]).Annotations[v1alpha1.AnnotationPaused]
+		Expect(value).To(MatchRegexp(`^until=\S+Z disk swap$`))
+		until, _ := v1alpha1.NodePause(node(p.nodes[0]).Annotations)
+		Expect(until).To(BeTemporally("~", time.Now().Add(48*time.Hour), time.Minute))
+		Expect(ok("pause", p.nodes[0], "--until="+until.Format(time.RFC3339))).To(ContainSubstring(" already paused until "))
+		Expect(ok("pause", p.nodes[0])).To(HaveSuffix(" paused\n"), "without an end")
+		Expect(fails("pause", p.nodes[0], "--reason=until=tomorrow")).To(ContainSubstring("use --until"))
+	})
+
+	It("of a node that are over are none", func() {
+		p := newPool(1, paused)
+		p.patch(p.nodes[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationPaused: "until=2020-01-01T00:00:00Z"}}})
+		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused\n"))
+		Expect(ok("pause", p.nodes[0])).To(HaveSuffix(" paused\n"))
 	})
 
 	It("of a node carry the reason (behaviour 23)", func() {

@@ -17,6 +17,9 @@ func (n *Node) Reports() bool {
 	return n.Required == corev1.ConditionTrue || n.Required == corev1.ConditionFalse
 }
 
+// Paused reports whether an administrator has paused the node.
+func (n *Node) Paused(now time.Time) bool { return v1alpha1.NodeIsPaused(n.Annotations, now) }
+
 // NeedsReboot reports whether the agent says that the node needs a reboot. Unknown does not count.
 func (n *Node) NeedsReboot() bool { return n.Required == corev1.ConditionTrue }
 

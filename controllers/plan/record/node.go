@@ -87,7 +87,6 @@ type Node struct {
 	// Failed is the manager's condition RebootFailed, or nil.
 	Failed *corev1.NodeCondition
 
-	Paused bool
 	// Urgent is true if the request for a reboot is urgent, and UrgentReason says why.
 	Urgent       bool
 	UrgentReason string
@@ -134,7 +133,6 @@ func Of(node *corev1.Node) Node {
 		Pending:      pending(node.Spec.Taints),
 		Cordoned:     node.Spec.Unschedulable,
 		BootID:       bootID(node.Status.NodeInfo.BootID),
-		Paused:       v1alpha1.NodeIsPaused(node.Annotations),
 		Annotations:  node.Annotations,
 	}
 	n.UrgentReason, n.Urgent = v1alpha1.UrgentlyRequested(node)
