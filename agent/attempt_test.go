@@ -50,6 +50,15 @@ var _ = Describe("An attempt", func() {
 		m.emits(ctx, v1alpha1.EventDrainAborted)
 		Expect(m.eventsOf(ctx)).To(HaveKeyWithValue(v1alpha1.EventEvictionBlocked, 1))
 
+		By("reporting to the manager whether the budget would hold up the next drain, too")
+		Expect(progressOf(node).Budgeted).To(BeTrue())
+		m.setBudget(ctx, 0)
+		m.annotate(ctx, v1alpha1.AnnotationPreflight, protocol.Preflight{Policy: m.policy.Name, Revision: "r1", Failed: 1}.String())
+		m.showsMeanwhile(ctx, 5*time.Second, annotationOf(v1alpha1.AnnotationReport), MatchRegexp(`"failed":1,"refused":.*PodDisruptionBudget %s-protected allows no eviction now`, m.Name))
+		m.allowEvictions(ctx)
+		m.showsMeanwhile(ctx, 5*time.Second, annotationOf(v1alpha1.AnnotationReport), And(ContainSubstring(`"failed":1`), Not(ContainSubstring("refused"))))
+		m.setBudget(ctx, 0)
+
 		By("counting the next failure with it")
 		m.grant(ctx, 2, protocol.GrantActive)
 		m.shows(ctx, phaseOf, Equal("2 Draining cordoned failures=1"))

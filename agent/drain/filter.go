@@ -21,6 +21,8 @@ type PodRules struct {
 	Drain v1alpha1.Drain
 	// Blocking selects the pods that must not be disrupted. Nil selects none.
 	Blocking []v1alpha1.BlockingPod
+	// Refused reports whether a check also finds the pods whose budget allows no eviction now.
+	Refused bool
 }
 
 // decision says what happens to one pod.

@@ -162,3 +162,30 @@ func TestFindings_ChangeWithTime(t *testing.T) {
 		t.Errorf("found %v, changes at %s", found.Guarded, changes)
 	}
 }
+
+// TestRefusedNow shows which pods a budget holds up for the moment. Those that it holds up for good
+// are findings of their own.
+func TestRefusedNow(t *testing.T) {
+	closed := web(0)
+	closed.closed = "PodDisruptionBudget web allows no eviction, even with every pod healthy"
+	for name, tc := range map[string]struct {
+		script *script
+		want   []Pod
+	}{
+		"no budget":                      {begin(t, makeTarget("a", isReady)), nil},
+		"a budget that allows evictions": {begin(t, makeTarget("a", isReady)).budget(0, web(1)), nil},
+		"a budget that allows none now": {
+			begin(t, makeTarget("a", isReady), makeTarget("b", isReady, app("api"))).budget(0, web(0)),
+			[]Pod{blockedPod("a", "UndrainablePod", "PodDisruptionBudget web allows no eviction now")},
+		},
+		"a closed budget":       {begin(t, makeTarget("a", isReady)).budget(0, closed), nil},
+		"a pod that terminates": {begin(t, makeTarget("a", isReady, deleted(10))).budget(0, web(0)), nil},
+		"a pod that has left":   {begin(t, makeTarget("a", isReady)).budget(0, web(0)).gone("a"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.script.p.refusedNow()); diff != "" {
+				t.Errorf("pods (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

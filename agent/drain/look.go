@@ -24,6 +24,9 @@ type Findings struct {
 	// Closed are the pods whose budget allows no eviction even if every pod is healthy. The budget
 	// may allow evictions once the node is cordoned.
 	Closed []Pod
+	// Refused are the other pods whose budget allows no eviction now. They are only found if
+	// PodRules.Refused is set.
+	Refused []Pod
 }
 
 // Look checks the pods once. It costs one LIST of the node's pods, and one of the
@@ -52,13 +55,13 @@ func (d *Drainer) look(ctx context.Context, node string, q PodRules, once bool, 
 	if err != nil {
 		return err
 	}
-	if err := r.look(ctx, once, report); err != nil {
+	if err := r.look(ctx, once, q.Refused, report); err != nil {
 		return fmt.Errorf("looking at the pods of node %q: %w", node, err)
 	}
 	return nil
 }
 
-func (r *run) look(ctx context.Context, once bool, report func(Findings)) error {
+func (r *run) look(ctx context.Context, once, refused bool, report func(Findings)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer r.group.Wait()
 	defer stop()
@@ -79,6 +82,9 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 			}
 		}
 		f, changes := p.findings(r.Clock.Now())
+		if refused {
+			f.Refused = p.refusedNow()
+		}
 		if p.listed && allListed(done) && (!known || !reflect.DeepEqual(f, shown)) {
 			shown, known = f, true
 			report(f)
@@ -86,7 +92,7 @@ func (r *run) look(ctx context.Context, once bool, report func(Findings)) error 
 		if known && once {
 			return nil
 		}
-		for _, pod := range slices.Concat(shown.Guarded, shown.Closed) {
+		for _, pod := range slices.Concat(shown.Guarded, shown.Closed, shown.Refused) {
 			r.followBudgets(ctx, pod.Namespace)
 		}
 		if err := r.await(ctx, p, changes); err != nil {

@@ -200,6 +200,17 @@ func (p *progress) findings(now time.Time) (f Findings, changes time.Time) {
 	return f, changes
 }
 
+// refusedNow returns the pods whose budget allows no eviction now, although it may when other pods
+// are healthy.
+func (p *progress) refusedNow() (pods []Pod) {
+	for _, e := range p.sorted() {
+		if stuck, closed := p.budgets.foretell(e); stuck == "" && closed == "" && e.budgeted() && p.budgets.refuse(e) {
+			pods = append(pods, e.pod(string(v1alpha1.ReasonUndrainablePod), fmt.Sprintf("PodDisruptionBudget %s allows no eviction now", p.budgets.of(e.target))))
+		}
+	}
+	return pods
+}
+
 // blockerMessage is the message for a pod that must not be disrupted and appeared after the check
 // before the cordon.
 const blockerMessage = "gates.blockingPods lets it keep its node until it has completed"

@@ -65,6 +65,7 @@ func (d *drains) begin(ctx context.Context, grant protocol.Grant, settings step.
 	d.last.deletedBefore = d.last.Deleted
 	d.last.State, d.last.Message, d.last.settings, d.last.blocked, d.last.back = step.DrainRunning, notRead, settings, nil, nil
 	d.last.Listed, d.last.Remaining, d.last.Gone, d.last.Total, d.last.Waits, d.last.Unread = false, 0, 0, 0, "", ""
+	d.last.Budgeted = false
 	return func() {
 		err := d.drainer(grant.Policy).Drain(ctx, d.node, podRules(settings), d.progress)
 		d.ended(err, ctx.Err() != nil)
@@ -90,8 +91,15 @@ func (d *drains) progress(status drain.Status) {
 	d.last.blocked, d.last.back, d.last.Waits = status.Blocked, status.Back, held(status.Blocked)
 	d.last.Message, d.last.Volumes = remaining(status), status.Volumes
 	d.last.Gone, d.last.Total = status.Evicted, status.Evicted+status.Remaining
+	d.last.Budgeted = budgeted(status)
 	d.last.Evicted = d.last.Evicted || status.Evicted > 0
 	d.last.Deleted, d.last.Remaining = d.last.deletedBefore+status.Deleted, status.Remaining-status.Deleting
+}
+
+// budgeted reports whether all pods that hold up the drain are terminating, or protected by budgets.
+func budgeted(status drain.Status) bool {
+	other := func(p drain.Pod) bool { return p.Budgets == "" && p.Reason != drain.ReasonStuckTerminating }
+	return len(status.Blocked) > 0 && !slices.ContainsFunc(status.Blocked, other)
 }
 
 // ended records how the drain ended. If it was stopped, its findings still count, because the write

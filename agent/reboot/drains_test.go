@@ -284,6 +284,31 @@ func TestDrains_OrderEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// A drain is held up by budgets if nothing else holds it up.
+func TestDrains_HeldUpByBudgets(t *testing.T) {
+	protected := drain.Pod{Name: "db-0", Reason: v1alpha1.EventEvictionBlocked, Budgets: "db"}
+	stuck := drain.Pod{Name: "old", Reason: drain.ReasonStuckTerminating}
+	denied := drain.Pod{Name: "web", Reason: v1alpha1.EventEvictionBlocked, Message: "denied the request"}
+	waits := drain.Pod{Name: "batch", Reason: string(v1alpha1.DrainWaitCompleted)}
+	inBubble(t, func(t *testing.T, d *drains, f *fakeDrainer) {
+		t.Helper()
+		f.statuses = []drain.Status{{Remaining: 1}}
+		d.mustRun(t, 1)
+		for name, tc := range map[string]struct {
+			blocked []drain.Pod
+			want    bool
+		}{
+			"nothing": {nil, false}, "a budget and a pod that terminates": {[]drain.Pod{protected, stuck}, true},
+			"also a webhook": {[]drain.Pod{protected, denied}, false}, "also a rule": {[]drain.Pod{protected, waits}, false},
+		} {
+			d.progress(drain.Status{Remaining: 2, Blocked: tc.blocked})
+			if got := d.of(1).Budgeted; got != tc.want {
+				t.Errorf("%s: %v, want %v", name, got, tc.want)
+			}
+		}
+	})
+}
+
 // The text about the pods that hold up a drain stays the same for the same pods, even if the API
 // server's message changes.
 func TestDrains_WaitsFor(t *testing.T) {

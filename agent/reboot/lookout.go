@@ -53,7 +53,7 @@ func newLookout(node string, looker Looker, policies client.Reader, clock clock.
 // changes, the manager sends a new request.
 func (l *lookout) run(ctx context.Context, asked protocol.Preflight) {
 	for ctx.Err() == nil {
-		failed, err := l.follow(ctx, asked.Policy)
+		failed, err := l.follow(ctx, asked)
 		if ctx.Err() != nil {
 			return
 		}
@@ -65,15 +65,17 @@ func (l *lookout) run(ctx context.Context, asked protocol.Preflight) {
 
 // follow checks until ctx ends or an error occurs, and returns a Look with the error. A policy that
 // cannot be read may have gates.
-func (l *lookout) follow(ctx context.Context, policy string) (failed step.Look, err error) {
-	asking, err := policyNamed(ctx, l.policies, policy)
+func (l *lookout) follow(ctx context.Context, asked protocol.Preflight) (failed step.Look, err error) {
+	asking, err := policyNamed(ctx, l.policies, asked.Policy)
 	if err != nil {
 		failed = found(step.Settings{}, l.clock.Now(), drain.Findings{}, err)
 		failed.Gated = true
 		return failed, err
 	}
 	s := settingsOf(asking)
-	err = l.looker.Follow(ctx, l.node, podRules(s), func(f drain.Findings) { l.put(found(s, l.clock.Now(), f, nil)) })
+	rules := podRules(s)
+	rules.Refused = asked.Failed > 0
+	err = l.looker.Follow(ctx, l.node, rules, func(f drain.Findings) { l.put(found(s, l.clock.Now(), f, nil)) })
 	return found(s, l.clock.Now(), drain.Findings{}, err), err
 }
 
@@ -93,7 +95,7 @@ func (l *lookout) once(ctx context.Context, s step.Settings) step.Look {
 // would never end. A check that failed is repeated by itself.
 func missed(background, other step.Look) bool {
 	nothing := step.Look{At: other.At, Gated: other.Gated}
-	background.At, background.Gated = other.At, other.Gated
+	background.At, background.Gated, background.Refused = other.At, other.Gated, nil
 	return background.Problem == "" && !reflect.DeepEqual(other, nothing) && !reflect.DeepEqual(other, background)
 }
 
@@ -153,7 +155,7 @@ func podRules(s step.Settings) drain.PodRules {
 func found(s step.Settings, t time.Time, f drain.Findings, err error) step.Look {
 	l := step.Look{
 		At: t, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Closed: namedPods(f.Closed),
-		Gated: len(s.BlockingPods) > 0,
+		Refused: namedPods(f.Refused), Gated: len(s.BlockingPods) > 0,
 	}
 	if err != nil {
 		l.Problem = engine.Shorten(err.Error())

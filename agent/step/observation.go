@@ -14,9 +14,7 @@ import (
 
 // Observation is everything that the agent knows at one instant. Decisions depend on nothing else.
 type Observation struct {
-	// Now is the time of the observation.
-	Now time.Time
-	// Node is the name of the Node.
+	Now  time.Time
 	Node string
 	// BootID is the boot ID of the host. It is read from the host, never from the Node.
 	BootID string
@@ -148,9 +146,8 @@ type Drain struct {
 	// Listed reports whether the running or stopped drain has listed the pods. Before that no pod
 	// was evicted, and Remaining means nothing.
 	Listed bool
-	// Failures counts the errors in a row.
+	// Failures counts the errors in a row, the last one at FailedAt.
 	Failures int
-	// FailedAt is the time of the last error.
 	FailedAt time.Time
 	// Evicted reports whether a pod has left while this process drained.
 	Evicted bool
@@ -160,6 +157,9 @@ type Drain struct {
 	// Gone is the number of pods that have left since this drain began, and Total the number that had to
 	// leave so far. Both are zero until the pods were listed.
 	Gone, Total int
+	// Budgeted reports whether all pods that hold up the drain are terminating, or protected by
+	// PodDisruptionBudgets.
+	Budgeted bool
 	// DoneAt is the time when the drain was done, and Volumes are the volumes of the pods that
 	// stay. Staying names the pods that came back after they were evicted, or is empty.
 	DoneAt  time.Time

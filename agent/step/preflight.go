@@ -22,6 +22,8 @@ type Look struct {
 	// and Guarded those that cannot be evicted. Closed are those whose budget may allow evictions
 	// once the node is cordoned. A field without pods is nil.
 	Blocking, Kept, Guarded, Closed *protocol.NamedPods
+	// Refused are those whose budget allows no eviction now, if the request asks for them.
+	Refused *protocol.NamedPods
 	// Gated reports whether the policy has gates.blockingPods. Then the agent must also report that
 	// it found no pods.
 	Gated bool
@@ -76,9 +78,9 @@ func preflightReport(o Observation) (value *protocol.PreflightReport, known bool
 	if look.At.IsZero() {
 		return nil, false, time.Time{}
 	}
-	// After a failed try, the manager grants the next one early only if it knows that the budget
+	// After a failed drain, the manager grants the next one early only if it knows that the budget
 	// allows evictions again.
-	look.Gated = look.Gated || o.Record.Last().FailedTry()
+	look.Gated = look.Gated || o.Record.Last().FailedTry() || asked.Failed > 0
 	value = look.Report(*asked, o.BootID)
 	if settled := look.At.Add(lookSettles); !mayStart(o) && settles(o, *asked, look, value) && o.Now.Before(settled) {
 		return nil, false, settled
@@ -106,8 +108,9 @@ func (l Look) Report(asked protocol.Preflight, bootID string) *protocol.Prefligh
 	r := &protocol.PreflightReport{
 		Policy: asked.Policy, Revision: asked.Revision, BootID: bootID,
 		Blocking: l.Blocking, Kept: l.Kept, Guarded: l.Guarded, Closed: l.Closed, Problem: l.Problem,
+		Failed: asked.Failed, Refused: l.Refused,
 	}
-	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && r.Closed == nil && r.Problem == "" && !l.Gated {
+	if r.Blocking == nil && r.Kept == nil && r.Guarded == nil && r.Closed == nil && r.Refused == nil && r.Problem == "" && !l.Gated {
 		return nil
 	}
 	return r

@@ -71,6 +71,11 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		blocking = head + `,"blocking":{"count":1,"pods":[{"pod":"default/migrate-1","why":"why"}]}}`
 		guarded  = head + `,"guarded":{"count":1,"pods":[{"pod":"default/db-0","why":"why"}]}}`
 	)
+	asksAfter := func(failed int64) func(*Observation) {
+		return func(o *Observation) {
+			o.Asked = &protocol.Preflight{Policy: asked.Policy, Revision: asked.Revision, Failed: failed}
+		}
+	}
 	cases := map[string]struct {
 		o     Observation
 		want  string // "-" removes the answer, and "" keeps it
@@ -85,6 +90,13 @@ func TestNodeStatusOf_Preflight(t *testing.T) {
 		"without a gate an answer without pods is not written": {makeObservation(staged("1"), isAsked, sees(0, Look{})), "-", lookEvery},
 		"after a failed try an answer without pods is written": {
 			makeObservation(staged("1"), isAsked, hasAnswered(closed), failedTry, sees(5*time.Second, Look{})), head + "}", lookEvery,
+		},
+		"after a drain that budgets held up an answer without pods is written": {
+			makeObservation(staged("1"), asksAfter(7), hasAnswered(protected), sees(5*time.Second, Look{})), head + `,"failed":7}`, lookEvery,
+		},
+		"after a drain that budgets held up the pods are written that a budget refuses now": {
+			makeObservation(staged("1"), asksAfter(7), sees(5*time.Second, Look{Refused: namedPod("db-0")})),
+			head + `,"failed":7,"refused":{"count":1,"pods":[{"pod":"default/db-0","why":"why"}]}}`, lookEvery,
 		},
 		"without a gate a problem has to last":            {makeObservation(staged("1"), isAsked, sees(time.Second, Look{Problem: "x"})), "", 4 * time.Second},
 		"without a gate a problem that lasts is reported": {makeObservation(staged("1"), isAsked, sees(5*time.Second, Look{Problem: "x"})), head + `,"problem":"x"}`, lookEvery},

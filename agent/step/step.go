@@ -213,6 +213,7 @@ func abort(o Observation, reason v1alpha1.Reason, message string, failed bool) S
 		return Idle{}
 	}
 	progress.PodsForced = forced(o.Drain.Deleted)
+	progress.Budgeted = reason == v1alpha1.ReasonDrainTimedOut && o.Drain.Budgeted && o.Drain.knows()
 	return AbortDrain{Progress: progress}
 }
 

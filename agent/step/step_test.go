@@ -117,6 +117,9 @@ func TestNext_Draining(t *testing.T) {
 	}
 	triedAbort := aborts(v1alpha1.ReasonUndrainablePod, "The drain took longer than 5m0s. 1 pod is left.", 1).Progress
 	triedAbort.Try = true
+	budgeted := drainIs(Drain{State: DrainRunning, Listed: true, Message: "1 pod is left.", Budgeted: true})
+	budgetedAbort := aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1).Progress
+	budgetedAbort.Budgeted = true
 	cases[Step]{
 		"a granted node is drained":                            {makeObservation(beingDrained), RunDrain{}},
 		"a running drain is waited for":                        {makeObservation(beingDrained, running), Wait{inTime}},
@@ -156,6 +159,11 @@ func TestNext_Draining(t *testing.T) {
 		"too long: given up (behaviour 38)": {
 			makeObservation(beingDrained, running, late),
 			aborts(v1alpha1.ReasonDrainTimedOut, "The drain took longer than 5m0s. 1 pod is left.", 1),
+		},
+		"too long, and only budgets held it up": {makeObservation(beingDrained, budgeted, late), AbortDrain{budgetedAbort}},
+		"uncordoned while only budgets held it up": {
+			makeObservation(beingDrained, budgeted, func(o *Observation) { o.Unschedulable = false }),
+			aborts(v1alpha1.ReasonUncordoned, "Somebody uncordoned the node while it was being drained.", 1),
 		},
 		"too long in a try of a closed budget: given up, and no failure of the policy": {
 			makeObservation(beingDrained, running, late, func(o *Observation) { o.Record.Progress.Try = true }), AbortDrain{triedAbort},

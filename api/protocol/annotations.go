@@ -105,6 +105,9 @@ type Progress struct {
 	// Try reports whether the drain began although a PodDisruptionBudget allowed no eviction. If
 	// such a drain times out, it does not count towards maxFailures.
 	Try bool `json:"try,omitempty"`
+	// Budgeted reports whether a drain timed out, and all pods that held it up were terminating or
+	// protected by PodDisruptionBudgets. The back-off ends early once the node has no such pods.
+	Budgeted bool `json:"budgeted,omitempty"`
 	// Recalls counts the calls of logind after the first one. It is written before each call, so
 	// that the count survives the boot. A repetition of a call that logind refused does not count.
 	Recalls int32 `json:"recalls,omitempty"`
@@ -120,16 +123,6 @@ type Progress struct {
 	// or only a broadcast does.
 	Update *Update `json:"update,omitempty"`
 }
-
-// FailedTry reports whether the attempt was a try that failed. Its back-off ends early if the
-// PodDisruptionBudget allows evictions again.
-func (p Progress) FailedTry() bool {
-	return p.Phase == PhaseAborted && p.Try && p.Reason == v1alpha1.ReasonUndrainablePod
-}
-
-// HasBooted reports whether the host, whose current boot ID is given, has rebooted since the
-// attempt began.
-func (p Progress) HasBooted(bootID string) bool { return p.BootID != bootID || p.Rebooted }
 
 // Update is the update that an attempt should apply. It helps to detect a need that a reboot does
 // not end. Such a need requires the same version on the same system again, or has no version and is

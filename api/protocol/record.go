@@ -196,3 +196,13 @@ func cordonIsAgents(node *corev1.Node) bool {
 func has(entry metav1.ManagedFieldsEntry, field string) bool {
 	return entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.GetRawBytes()), `"f:`+field+`"`)
 }
+
+// FailedTry reports whether the attempt was a try that failed. Its back-off ends early if the
+// PodDisruptionBudget allows evictions again.
+func (p Progress) FailedTry() bool {
+	return p.Phase == PhaseAborted && p.Try && p.Reason == v1alpha1.ReasonUndrainablePod
+}
+
+// HasBooted reports whether the host, whose current boot ID is given, has rebooted since the
+// attempt began.
+func (p Progress) HasBooted(bootID string) bool { return p.BootID != bootID || p.Rebooted }

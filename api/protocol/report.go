@@ -72,6 +72,9 @@ type Preflight struct {
 	// Revision is a hash of what the policy says about pods. An answer with another revision is
 	// outdated.
 	Revision string `json:"revision"`
+	// Failed is the number of the last attempt, if the agent should also report the pods that would
+	// hold up a drain now, as they did in that attempt. It is 0 otherwise.
+	Failed int64 `json:"failed,omitempty"`
 }
 
 // String formats the request as the value of its annotation.
@@ -119,6 +122,10 @@ type PreflightReport struct {
 	Closed *NamedPods `json:"closed,omitempty"`
 	// Problem says why the agent could not check the pods. It is empty if it could.
 	Problem string `json:"problem,omitempty"`
+	// Failed repeats that of the request. Refused are then the pods whose PodDisruptionBudget allows
+	// no eviction now.
+	Failed  int64      `json:"failed,omitempty"`
+	Refused *NamedPods `json:"refused,omitempty"`
 }
 
 // NamedPods names some of the pods of one kind, and counts all of them.
@@ -146,7 +153,7 @@ func (r *PreflightReport) validate() error {
 	if r.Policy == "" || r.Revision == "" || r.BootID == "" {
 		return errors.New("policy, revision and bootID must be set")
 	}
-	for _, pods := range []*NamedPods{r.Blocking, r.Kept, r.Guarded, r.Closed} {
+	for _, pods := range []*NamedPods{r.Blocking, r.Kept, r.Guarded, r.Closed, r.Refused} {
 		if pods != nil && (len(pods.Pods) == 0 || len(pods.Pods) > MaxNamedPods || int(pods.Count) < len(pods.Pods)) {
 			return fmt.Errorf("1 to %d pods must be named, and count be at least as many", MaxNamedPods)
 		}

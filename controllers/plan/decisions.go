@@ -128,7 +128,7 @@ func decision(c *choice, n *record.Node, o *Blocked) (Decision, bool) {
 		return Decision{}, false
 	}
 	is := waits(n, o)
-	is.Preflight = c.pods.requestFor(o, c.Now)
+	is.Preflight = c.pods.requestFor(n, o, c.Now)
 	return is, true
 }
 

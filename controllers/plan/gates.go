@@ -158,7 +158,12 @@ const lookAhead = 6 * time.Hour
 // requestFor returns the annotation of a node that waits. Its agent looks at the pods when the node's
 // turn may come, and from lookAhead before its hours. While anything else holds the node back, the
 // result is not needed.
-func (c podCheck) requestFor(o *Blocked, now time.Time) string {
+func (c podCheck) requestFor(n *record.Node, o *Blocked, now time.Time) string {
+	if n.HasFailed() && n.Progress.Budgeted { // whatever else holds it back, because the answer ends the back-off
+		request := c.request
+		request.Failed = n.Progress.Seq
+		return request.String()
+	}
 	if o.reaches(podChecks) || !o.looksFrom().IsZero() && !now.Before(o.looksFrom()) {
 		return c.annotation
 	}

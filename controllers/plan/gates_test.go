@@ -437,6 +437,53 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 	}
 }
 
+// TestBackOff_EndsEarly checks that the back-off after a drain that budgets held up is shorter once
+// the agent reports that no budget would hold up the next one. The agent is asked for that, whatever
+// else the node waits for.
+func TestBackOff_EndsEarly(t *testing.T) {
+	workers := policy("workers")
+	both := func(a, b func(*host)) func(*host) { return func(h *host) { a(h); b(h) } }
+	budgeted := func(p *protocol.Progress) { p.Budgeted = true }
+	answers := func(failed int64, mods ...func(*protocol.PreflightReport)) func(*host) {
+		return replies(workers, append(mods, func(r *protocol.PreflightReport) { r.Failed = failed })...)
+	}
+	refuses := func(r *protocol.PreflightReport) {
+		r.Refused = &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/db-0", Why: "PodDisruptionBudget db allows no eviction now"}}}
+	}
+	third := func(mods ...func(*protocol.Progress)) func(*host) { // its back-off is 20 minutes
+		return progress(7, protocol.PhaseAborted, append(mods, phaseAt(-3*minute), failed(3, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))...)
+	}
+	request := strings.TrimSuffix(plan.PreflightOf(workers), "}") + `,"failed":7}`
+	cases := map[string]struct {
+		policy  *v1alpha1.RebootPolicy
+		option  func(*host)
+		reason  v1alpha1.Reason
+		request string
+	}{
+		"the agent has not answered":           {workers, third(budgeted), v1alpha1.ReasonBackingOff, request},
+		"a budget still refuses":               {workers, both(third(budgeted), answers(7, refuses)), v1alpha1.ReasonBackingOff, request},
+		"a pod is still stuck":                 {workers, both(third(budgeted), answers(7, guarded("default/db-0", "still there"))), v1alpha1.ReasonBackingOff, request},
+		"the answer is about an earlier drain": {workers, both(third(budgeted), answers(6)), v1alpha1.ReasonBackingOff, request},
+		"no budget refuses":                    {workers, both(third(budgeted), answers(7)), "", ""},
+		"no budget refuses, and the drain has just failed": {
+			workers, both(progress(7, protocol.PhaseAborted, budgeted, phaseAt(-minute), failed(3, v1alpha1.ReasonDrainTimedOut, "")), answers(7)), v1alpha1.ReasonBackingOff, request,
+		},
+		"no budget refuses, and the policy is paused": {policy("workers", paused(nil, "")), both(third(budgeted), answers(7)), v1alpha1.ReasonPaused, request},
+		"a webhook held up the drain":                 {workers, both(third(), answers(7)), v1alpha1.ReasonBackingOff, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			node := needy("worker-1")
+			tc.option(node)
+			p := one(tc.policy, node).plan()
+			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
+			for _, d := range p.Decisions {
+				same(t, "decision", []string{string(tc.reason), tc.request}, []string{string(d.Reason), d.Preflight})
+			}
+		})
+	}
+}
+
 // TestReboots_PreflightRequest checks which agents get a request to check their pods.
 func TestReboots_PreflightRequest(t *testing.T) {
 	workers, request := policy("workers"), plan.PreflightOf(policy("workers"))

@@ -107,7 +107,24 @@ func (a Attempts) TriesFrom(n *Node) time.Time {
 // retriedFrom returns when the back-off after the node's failed attempt ends.
 func (a Attempts) retriedFrom(n *Node) time.Time {
 	_, ended := a.Ended(n)
-	return ended.Add(timing.Backoff(int(n.Progress.Failures), firstBackOff, lastBackOff))
+	return ended.Add(n.backOff())
+}
+
+// freedFactor is the part of the back-off that lasts although the pods that made a drain time out may
+// go. Budgets that open only after the node is uncordoned would otherwise cause one drain after the
+// other.
+const freedFactor = 10
+
+// backOff returns the pause after the node's failed attempt. It is shorter if the agent reports that no
+// pod would hold up a drain now, although such pods made the last one time out.
+func (n *Node) backOff() time.Duration {
+	p, r := n.Progress, n.PreflightReport
+	pause := timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)
+	if p.Budgeted && r != nil && r.Failed == p.Seq && r.BootID == n.BootID &&
+		r.Refused == nil && r.Guarded == nil && r.Closed == nil && r.Kept == nil && r.Problem == "" {
+		return pause / freedFactor
+	}
+	return pause
 }
 
 // lastNumber returns the number of the last attempt to reboot a node, or 0 if there was none.
