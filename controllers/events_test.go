@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -482,5 +483,25 @@ func TestEnded_IsAnEventThatPeopleFindOnThePolicy(t *testing.T) {
 	}
 	if diff := cmp.Diff([]runtime.Object{policyReference(s.Policy.Name, s.Policy.UID)}, recorder.objects); diff != "" {
 		t.Errorf("the event is about (-want +got):\n%s", diff)
+	}
+}
+
+// TestFinished_NamesWhatNeedsAPerson checks that the notification about the end of a run has what
+// status, doctor and dashboard show as well.
+func TestFinished_NamesWhatNeedsAPerson(t *testing.T) {
+	now := time.Date(2026, 6, 1, 22, 6, 0, 0, time.UTC)
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
+	run := &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now.Add(-6 * time.Minute)), Rebooted: 1, Failed: 1}
+	p := plan.Plan{Failures: []plan.Failure{{Node: "n1", Reason: v1alpha1.ReasonDrainTimedOut, Message: "db-0 stays.", RetryAt: now.Add(5 * time.Minute)}}}
+	const want = "Policy workers is done: 1 node was rebooted in 6m0s; 1 attempt failed.\n" +
+		"Needs you: n1 was not rebooted (DrainTimedOut): db-0 stays; the next attempt may begin Mon 2026-06-01 22:11:00 UTC. Run: kubectl reboot retry n1"
+	if got := finished(policy, p, run, now); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	for i := range 12 {
+		p.Failures = append(p.Failures, plan.Failure{Node: "n2", Reason: v1alpha1.Reason("R" + strconv.Itoa(i))})
+	}
+	if got := finished(policy, p, run, now); !strings.HasSuffix(got, "\n3 more need you: kubectl reboot status workers") {
+		t.Errorf("got %q", got)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -92,7 +93,8 @@ func started(policy string, p plan.Plan) string {
 		message.Count(len(nodes), "needs", "need"), message.Names(nodes, named))
 }
 
-// finished summarizes the run from what the status has recorded.
+// finished summarizes the run from what the status has recorded, and names what needs a person on the
+// nodes.
 func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Policy %s is done: %s rebooted", policy.Name, message.Count(int(run.Rebooted), "node was", "nodes were"))
@@ -110,6 +112,13 @@ func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatu
 	}
 	for _, b := range p.Blocked {
 		fmt.Fprintf(&text, "\n%s: %s (%s).", message.Count(int(b.Count), "still waits", "still wait"), b.Reason, message.Names(b.Nodes, named))
+	}
+	needs := slices.DeleteFunc(attention.Of(&p, policy, now), func(a attention.Item) bool { return a.Chosen() || len(a.Nodes) == 0 })
+	for _, a := range needs[:min(len(needs), named)] {
+		fmt.Fprintf(&text, "\nNeeds you: %s. Run: %s", a.Message, a.Command)
+	}
+	if more := len(needs) - named; more > 0 {
+		fmt.Fprintf(&text, "\n%s you: kubectl reboot status %s", message.Count(more, "more needs", "more need"), policy.Name)
 	}
 	return text.String()
 }

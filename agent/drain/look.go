@@ -10,6 +10,9 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/reboot-operator/reboot-operator/api/protocol"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Findings are the pods that prevent a reboot. Each list is sorted by namespace and name.
@@ -27,6 +30,20 @@ type Findings struct {
 	// Refused are the other pods whose budget allows no eviction now. They are only found if
 	// PodRules.Refused is set.
 	Refused []Pod
+}
+
+// Named names the first few pods for a report, or returns nil without any.
+func Named(pods []Pod) *protocol.NamedPods {
+	if len(pods) == 0 {
+		return nil
+	}
+	list := &protocol.NamedPods{Count: int32(len(pods))}
+	for _, p := range pods[:min(len(pods), protocol.MaxNamedPods)] {
+		list.Pods = append(list.Pods, protocol.NamedPod{
+			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(protocol.MaxPodReasonBytes, p.Message),
+		})
+	}
+	return list
 }
 
 // Look checks the pods once. It costs one LIST of the node's pods, and one of the

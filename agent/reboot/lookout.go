@@ -2,7 +2,6 @@ package reboot
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
@@ -154,25 +152,11 @@ func podRules(s step.Settings) drain.PodRules {
 // found returns the result of a check under a policy.
 func found(s step.Settings, t time.Time, f drain.Findings, err error) step.Look {
 	l := step.Look{
-		At: t, Blocking: namedPods(f.Blocking), Kept: namedPods(f.Kept), Guarded: namedPods(f.Guarded), Closed: namedPods(f.Closed),
-		Refused: namedPods(f.Refused), Gated: len(s.BlockingPods) > 0,
+		At: t, Blocking: drain.Named(f.Blocking), Kept: drain.Named(f.Kept), Guarded: drain.Named(f.Guarded), Closed: drain.Named(f.Closed),
+		Refused: drain.Named(f.Refused), Gated: len(s.BlockingPods) > 0,
 	}
 	if err != nil {
 		l.Problem = engine.Shorten(err.Error())
 	}
 	return l
-}
-
-// namedPods names the first few pods, or returns nil without any.
-func namedPods(pods []drain.Pod) *protocol.NamedPods {
-	if len(pods) == 0 {
-		return nil
-	}
-	list := &protocol.NamedPods{Count: int32(len(pods))}
-	for _, p := range pods[:min(len(pods), protocol.MaxNamedPods)] {
-		list.Pods = append(list.Pods, protocol.NamedPod{
-			Pod: fmt.Sprintf("%s/%s", p.Namespace, p.Name), Why: message.Shorten(protocol.MaxPodReasonBytes, p.Message),
-		})
-	}
-	return list
 }

@@ -93,9 +93,9 @@ var asked = protocol.Preflight{Policy: "workers", Revision: "r1"}
 var (
 	migrates, protects = drain.Findings{Blocking: somePod("migrate-1")}, drain.Findings{Guarded: somePod("db-0")}
 
-	migration = step.Look{Gated: true, Blocking: namedPods(migrates.Blocking)}
+	migration = step.Look{Gated: true, Blocking: drain.Named(migrates.Blocking)}
 	nothing   = step.Look{Gated: true}
-	protected = step.Look{Guarded: namedPods(protects.Guarded)}
+	protected = step.Look{Guarded: drain.Named(protects.Guarded)}
 )
 
 // onLookout runs a test with a started lookout.

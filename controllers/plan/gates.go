@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -277,6 +278,28 @@ func ClosedBudgets(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 		return ""
 	}
 	return named(r.Closed)
+}
+
+// LooksAtPods reports whether the node's agent reports under the policy which pods are in the way.
+func LooksAtPods(policy *v1alpha1.RebootPolicy, n *record.Node) bool {
+	asked, err := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: n.Preflight})
+	want := podCheckOf(policy).request
+	return err == nil && asked != nil && asked.Policy == want.Policy && asked.Revision == want.Revision
+}
+
+// PodsInTheWay names the pods that would make a drain of the node fail or wait, or returns "".
+func PodsInTheWay(policy *v1alpha1.RebootPolicy, n *record.Node) string {
+	r := podCheckOf(policy).result(n)
+	if r == nil {
+		return ""
+	}
+	var names []string
+	for _, pods := range []*protocol.NamedPods{r.Kept, r.Guarded, r.Closed, r.Blocking} {
+		if pods != nil {
+			names = append(names, named(pods))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // blockingPod blocks for pods of gates.blockingPods. It also blocks if the agent could not check

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
@@ -43,7 +45,7 @@ the permissions for all checks.`,
 		ValidArgsFunction: completeNames(1, s.nodeNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.rights = "ClusterRole reboot-operator-doctor gives the rights for all checks"
-			cluster, err := readCluster(cmd.Context(), s)
+			cluster, err := readCluster(cmd.Context(), s, bare(nodeKinds, args...)...)
 			if err != nil {
 				return err
 			}
@@ -69,8 +71,9 @@ the permissions for all checks.`,
 }
 
 // readCluster reads everything that the doctor examines. It fails if nodes or policies cannot be
-// read. Everything else that cannot be read becomes a finding.
-func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
+// read. Everything else that cannot be read becomes a finding. It looks at the pods of the named
+// node, or of the first nodes that need a reboot.
+func readCluster(ctx context.Context, s *Session, nodes ...string) (doctor.Cluster, error) {
 	f, err := s.fleet(ctx)
 	if err != nil {
 		return doctor.Cluster{}, err
@@ -80,6 +83,10 @@ func readCluster(ctx context.Context, s *Session) (doctor.Cluster, error) {
 		return doctor.Cluster{}, err
 	}
 	cluster := doctor.Cluster{Fleet: f, Unread: map[doctor.Check]error{}}
+	looks := slices.DeleteFunc(slices.Clone(f.Views()), func(n *record.Node) bool { return len(nodes) > 0 && !slices.Contains(nodes, n.Name) })
+	if cluster.Fleet, err = lookAtPods(ctx, s, f, looks...); err != nil {
+		cluster.Unread[doctor.Budgets] = err
+	}
 	list := func(into client.ObjectList, noun string, checks []doctor.Check, options ...client.ListOption) {
 		if err := c.List(ctx, into, options...); err != nil {
 			for _, check := range checks {

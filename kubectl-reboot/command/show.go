@@ -124,9 +124,16 @@ check, what has happened and what comes next, and what you can do.`,
 			if err != nil {
 				return err
 			}
-			e, err := explanation.Of(f, bare(nodeKinds, args[0])[0])
+			name, unread := bare(nodeKinds, args[0])[0], error(nil)
+			if _, n := f.Node(name); n != nil {
+				f, unread = lookAtPods(cmd.Context(), s, f, n)
+			}
+			e, err := explanation.Of(f, name)
 			if err != nil {
 				return err
+			}
+			if unread != nil {
+				e.Pods = "not known, because they cannot be read: " + unread.Error()
 			}
 			return s.print(o, e, func() []string { return e.Lines(s.look(o)) })
 		},

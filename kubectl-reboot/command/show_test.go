@@ -12,6 +12,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/fleettest"
@@ -109,6 +112,26 @@ var _ = Describe("explain and status", func() {
 		Expect(fails("explain")).To(HavePrefix("error: explain requires exactly 1 argument, the node: kubectl reboot explain NODE"))
 		Expect(fails("status", "nowhere")).To(HavePrefix("error: policy \"nowhere\" not found; the policies are: "))
 		Expect(fails("status", "-o", "xml")).To(Equal("error: --output \"xml\" must be one of json, yaml, wide\n"))
+	})
+
+	It("look at the pods of a node that no agent looks at yet, with the rights of the user", func() {
+		applyUserRoles()
+		p := newPool(2, paused)
+		p.needs(p.nodes[0])
+		expectPermitted(p.nodes[0], "False Paused")
+		bare := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: p.nodes[0] + "-bare"},
+			Spec:       corev1.PodSpec{NodeName: p.nodes[0], Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
+		}
+		Expect(api.Create(context.Background(), bare)).To(Succeed())
+		DeferCleanup(func() { Expect(api.Delete(context.Background(), bare, client.GracePeriodSeconds(0))).To(Succeed()) })
+		Expect(explained(p.nodes[0]).Pods).To(HavePrefix("default/" + bare.Name + " ("))
+		Expect(ok("explain", p.nodes[0])).To(MatchRegexp(`(?m)^Pods      default/` + bare.Name + ` \(`))
+		Expect(explained(p.nodes[1]).Pods).To(BeEmpty(), "it needs no reboot")
+
+		stdout, stderr, err := run([]string{"explain", p.nodes[0]}, as("explains", "reboot-operator-fleet-viewer"))
+		Expect(err).NotTo(HaveOccurred(), stderr)
+		Expect(stdout).To(MatchRegexp(`(?m)^Pods      not known, because they cannot be read: .*forbidden`))
 	})
 
 	It("show that a request was made, when, and that no agent has answered it", func() {

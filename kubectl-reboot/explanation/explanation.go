@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,8 @@ type Explanation struct {
 	// Deadline is the end of spec.deadline for this need, or zero if the policy has none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Policy   *Policy   `json:"policy,omitempty"`
+	// Pods names the pods that would hold up a drain, if Message does not.
+	Pods string `json:"pods,omitempty"`
 	// Slots says who uses up maxUnavailable, if the node waits for that.
 	Slots string `json:"slots,omitempty"`
 	// Checks lists all checks in order. It is empty if the node needs no reboot or has its grant.
@@ -116,6 +119,11 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	}
 	if policy != nil {
 		e.Deadline = record.DueAt(policy, node)
+	}
+	if policy != nil && node.NeedsReboot() && answer.Reboot == nil {
+		if pods := plan.PodsInTheWay(policy, node); !strings.Contains(e.Message, pods) {
+			e.Pods = pods
+		}
 	}
 	if answer.Reboot != nil {
 		reboot := f.RebootOf(*answer.Reboot)

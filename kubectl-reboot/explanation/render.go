@@ -81,6 +81,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 	fact("Policy", e.Policy.text())
 	fact("Needs", need(e.Need, e.At, l.Zone))
 	fact("Deadline", deadline(e.Deadline, e.At, l.Zone))
+	fact("Pods", e.Pods)
 	fact("Slots", e.Slots)
 	line := func(name string, t time.Time) {
 		if !t.IsZero() {

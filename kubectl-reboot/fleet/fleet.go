@@ -4,12 +4,15 @@ package fleet
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -55,6 +58,25 @@ func (f Fleet) With(policies []v1alpha1.RebootPolicy) Fleet {
 		all = append(all, p)
 	}
 	return New(all, f.nodes, f.Now)
+}
+
+// Looked returns the fleet as if the agents of the nodes had reported these pods. A node with a
+// report that cannot be read stays as it is.
+func (f Fleet) Looked(pods map[string]protocol.PreflightReport) Fleet {
+	nodes := slices.Clone(f.nodes)
+	for i := range nodes {
+		found, looked := pods[nodes[i].Name]
+		report, err := protocol.ParseAgentReport(nodes[i].Annotations)
+		if !looked || err != nil {
+			continue
+		}
+		report.Preflight = &found
+		nodes[i].Annotations = maps.Clone(nodes[i].Annotations)
+		metav1.SetMetaDataAnnotation(&nodes[i].ObjectMeta, v1alpha1.AnnotationReport, report.String())
+	}
+	all := New(f.Policies, nodes, f.Now)
+	all.Manager = f.Manager
+	return all
 }
 
 // Policy returns the named policy, or nil.

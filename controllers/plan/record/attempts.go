@@ -107,7 +107,7 @@ func (a Attempts) TriesFrom(n *Node) time.Time {
 // retriedFrom returns when the back-off after the node's failed attempt ends.
 func (a Attempts) retriedFrom(n *Node) time.Time {
 	_, ended := a.Ended(n)
-	return ended.Add(n.backOff())
+	return ended.Add(backOff(n))
 }
 
 // freedFactor is the part of the back-off that lasts although the pods that made a drain time out may
@@ -117,7 +117,7 @@ const freedFactor = 10
 
 // backOff returns the pause after the node's failed attempt. It is shorter if the agent reports that no
 // pod would hold up a drain now, although such pods made the last one time out.
-func (n *Node) backOff() time.Duration {
+func backOff(n *Node) time.Duration {
 	p, r := n.Progress, n.PreflightReport
 	pause := timing.Backoff(int(p.Failures), firstBackOff, lastBackOff)
 	if p.Budgeted && r != nil && r.Failed == p.Seq && r.BootID == n.BootID &&
