@@ -182,11 +182,9 @@ func viewOf(node *corev1.Node) view {
 		v1alpha1.NodeRebootRequired, corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,
 	}
 	needs, _ := protocol.ParseNodeConditions(node.Annotations)
-	for _, need := range needs {
-		decisive = append(decisive, need.Type)
-	}
 	for _, c := range node.Status.Conditions {
-		if slices.Contains(decisive, c.Type) {
+		isNeed := slices.ContainsFunc(needs, func(need v1alpha1.NodeConditionNeed) bool { return need.Type == c.Type })
+		if isNeed || slices.Contains(decisive, c.Type) {
 			c.LastHeartbeatTime = metav1.Time{}
 			v.Conditions = append(v.Conditions, c)
 		}

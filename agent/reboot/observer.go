@@ -99,7 +99,7 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 		ctrl.LoggerFrom(ctx).V(4).Info("Ignored a FleetLock request that cannot be read", "reason", err.Error())
 	}
 	if o.NodeConditions, err = protocol.ParseNodeConditions(node.Annotations); err != nil {
-		ctrl.LoggerFrom(ctx).V(4).Info("Ignores conditions that cannot be read", "reason", err.Error())
+		ctrl.LoggerFrom(ctx).V(4).Info("Ignored conditions that cannot be read", "reason", err.Error())
 	}
 	o.MaxUptime, o.BootedAt = protocol.ParseMaxUptime(node.Annotations), v1alpha1.BootedAt(node.Annotations)
 	o.Uptime = v.uptime(ctx, o.MaxUptime)
@@ -126,16 +126,23 @@ func (v *observer) observe(ctx context.Context, node *corev1.Node) (step.Observa
 	if v.call.seq == seq || o.Record.ProgressErr != nil {
 		o.Call = v.call.Call
 	}
-	if grant := o.Record.Grant; grant != nil {
-		o.LastPolicy, o.LastPolicyAt = v.policy.of(grant), v.policy.at
-		if v.startLook.grant == idOf(grant) {
-			o.LastStartLook = v.startLook.Look
-		}
-	}
+	v.recall(&o)
 	if drain.State == step.DrainRunning {
 		o.LastPolicy = &drain.settings
 	}
 	return o, nil
+}
+
+// recall adds what was last read for the grant on the Node.
+func (v *observer) recall(o *step.Observation) {
+	grant := o.Record.Grant
+	if grant == nil {
+		return
+	}
+	o.LastPolicy, o.LastPolicyAt = v.policy.of(grant), v.policy.at
+	if v.startLook.grant == idOf(grant) {
+		o.LastStartLook = v.startLook.Look
+	}
 }
 
 // find looks up one more fact.

@@ -240,9 +240,9 @@ var _ = Describe("spec", func() {
 
 	Describe("nodeConditions", func() {
 		const rule, refused = "for must be a duration of at least 1m and at most 168h", "type must not be Ready or a condition that this operator writes"
-		eleven := "nodeConditions: ["
-		for i := range 11 {
-			eleven += fmt.Sprintf("{type: C%d, for: 1m}, ", i)
+		eleven := make([]string, 11)
+		for i := range eleven {
+			eleven[i] = fmt.Sprintf("{type: C%d, for: 1m}", i)
 		}
 		DescribeTable("accepts", accepts,
 			Entry("the shortest time", "nodeConditions: [{type: KernelDeadlock, for: 1m}]"),
@@ -258,7 +258,7 @@ var _ = Describe("spec", func() {
 			Entry("a condition twice", `nodeConditions: [{type: A, for: 10m}, {type: A, status: "False", for: 10m}]`, "Duplicate value"),
 			Entry("no type", "nodeConditions: [{for: 10m}]", "type: Required value"),
 			Entry("a type that no condition has", "nodeConditions: [{type: kernel deadlock, for: 10m}]", "type must be the type of a Node condition"),
-			Entry("eleven", eleven+"]", "must have at most 10 items"),
+			Entry("eleven", "nodeConditions: ["+strings.Join(eleven, ", ")+"]", "must have at most 10 items"),
 			Entry("Ready", "nodeConditions: [{type: Ready, status: 'False', for: 10m}]", refused),
 			Entry("RebootRequired", "nodeConditions: [{type: RebootRequired, for: 10m}]", refused),
 			Entry("RebootPermitted", "nodeConditions: [{type: RebootPermitted, for: 10m}]", refused),

@@ -39,11 +39,8 @@ func markersOf(c *choice) []record.Markers {
 	for _, n := range c.governed {
 		o := c.waiting[n.Name]
 		if o == nil && (c.held(n) || c.slots.hold(n.Name)) {
-			m := record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && c.isLost(n)}
-			if n.Pending == corev1.TaintEffectNoSchedule {
-				m.Pending = turn
-			}
-			add(n, m, m.Pending != n.Pending || m.RemoveRemediation)
+			m, differs := markersInReboot(c, n, turn)
+			add(n, m, differs)
 			continue
 		}
 		pending := effects[n.Name]
@@ -65,6 +62,15 @@ func markersOf(c *choice) []record.Markers {
 		list[i] = byNode[n.Name]
 	}
 	return list
+}
+
+// markersInReboot returns the wanted markers of a node in the middle of a reboot.
+func markersInReboot(c *choice, n *record.Node, turn corev1.TaintEffect) (m record.Markers, differs bool) {
+	m = record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && c.isLost(n)}
+	if n.Pending == corev1.TaintEffectNoSchedule {
+		m.Pending = turn
+	}
+	return m, m.Pending != n.Pending || m.RemoveRemediation
 }
 
 // waitsForTurn reports whether the node waits only for nodes ahead of it. Nodes that something else

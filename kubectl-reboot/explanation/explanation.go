@@ -120,11 +120,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if policy != nil {
 		e.Deadline = record.DueAt(policy, node)
 	}
-	if policy != nil && node.NeedsReboot() && answer.Reboot == nil {
-		if pods := plan.PodsInTheWay(policy, node); !strings.Contains(e.Message, pods) {
-			e.Pods = pods
-		}
-	}
+	e.Pods = podsInTheWay(policy, node, answer, e.Message)
 	if answer.Reboot != nil {
 		reboot := f.RebootOf(*answer.Reboot)
 		e.Reboot, e.Reason, e.Message, e.Until = &reboot, reboot.Reason, reboot.Message, reboot.Until
@@ -146,6 +142,17 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies), f.MostSpecific), differs(answer, node)
 	e.correct(f, policy, node)
 	return e, nil
+}
+
+// podsInTheWay names the pods that keep a waiting node from being drained, unless the message does.
+func podsInTheWay(policy *v1alpha1.RebootPolicy, node *record.Node, answer plan.Explanation, message string) string {
+	if policy == nil || !node.NeedsReboot() || answer.Reboot != nil {
+		return ""
+	}
+	if pods := plan.PodsInTheWay(policy, node); !strings.Contains(message, pods) {
+		return pods
+	}
+	return ""
 }
 
 // agentMissing returns the AgentsReady condition of the governing policy if the node may lack a

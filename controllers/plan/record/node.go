@@ -167,12 +167,16 @@ func (n *Node) readConditions(conditions []corev1.NodeCondition) {
 				n.PeopleSince = transition(c)
 			}
 		case corev1.NodeMaintenancePlanned:
-			if v1alpha1.IsPlanned(*c) {
-				n.Planned = c
-			}
-			n.PlannedByOthers = n.Planned == nil && c.Status == corev1.ConditionTrue
+			n.readPlanned(c)
 		}
 	}
+}
+
+func (n *Node) readPlanned(c *corev1.NodeCondition) {
+	if v1alpha1.IsPlanned(*c) {
+		n.Planned = c
+	}
+	n.PlannedByOthers = n.Planned == nil && c.Status == corev1.ConditionTrue
 }
 
 // transition returns the condition's last transition, or zero for years after 9999: RFC 3339 cannot
