@@ -34,30 +34,29 @@ func (f *Figures) Add(s Script, r Result) {
 // requests is counted together with the faults, but is not a fault.
 const requests = "requests"
 
-// largeWorld is the number of nodes above which a world is large. Its faults are those of small worlds.
-const largeWorld = 1000
+// Summary returns a table of the sums in Markdown.
+func (f *Figures) Summary() string {
+	faults := -f.Counts[requests]
+	for _, n := range f.Counts {
+		faults += n
+	}
+	weeks, minutes := fmt.Sprintf("%.0f weeks", f.Lasted.Hours()/week.Hours()), fmt.Sprintf("%.0f min", f.CPU.Minutes())
+	return document.Rows([]string{"seeds", "nodes", "virtual time", "CPU time", "reboots", "requests", "faults", "violations"}, [][]string{{
+		strconv.Itoa(f.Seeds), strconv.Itoa(f.Nodes), weeks, minutes, strconv.Itoa(f.Reboots), strconv.Itoa(f.Counts[requests]),
+		strconv.Itoa(faults), strconv.Itoa(f.Violations),
+	}})
+}
 
-// String returns two tables in Markdown, or only the first one for large worlds.
+// String returns the summary, and a table of how often each fault struck.
 func (f *Figures) String() string {
-	faults := 0
-	var times [][]string
 	kinds := slices.SortedFunc(maps.Keys(f.Counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(f.Counts[b], f.Counts[a]), cmp.Compare(a, b))
 	})
+	var times [][]string
 	for _, kind := range kinds {
 		if kind != requests {
-			faults += f.Counts[kind]
 			times = append(times, []string{kind, strconv.Itoa(f.Counts[kind])})
 		}
 	}
-	weeks, minutes := fmt.Sprintf("%.0f weeks", f.Lasted.Hours()/week.Hours()), fmt.Sprintf("%.0f min", f.CPU.Minutes())
-	all := []string{
-		strconv.Itoa(f.Seeds), strconv.Itoa(f.Nodes), weeks, minutes, strconv.Itoa(f.Reboots), strconv.Itoa(f.Counts[requests]),
-		strconv.Itoa(faults), strconv.Itoa(f.Violations),
-	}
-	text := document.Rows([]string{"seeds", "nodes", "virtual time", "CPU time", "reboots", "requests", "faults", "violations"}, [][]string{all})
-	if f.Nodes > largeWorld*f.Seeds {
-		return text
-	}
-	return text + "\n" + document.Rows([]string{"fault, or what else happened", "times"}, times)
+	return f.Summary() + "\n" + document.Rows([]string{"fault, or what else happened", "times"}, times)
 }

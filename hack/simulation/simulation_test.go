@@ -60,7 +60,7 @@ func TestSimulation(t *testing.T) {
 		t.Errorf("fewer than %d kinds of faults: %q", mostKinds, lacks)
 	}
 	if page := os.Getenv("FIGURES"); page != "" {
-		if err := document.Edit(page, worlds, func(string) string { return s.figures.String() }); err != nil {
+		if err := document.Edit(page, worlds, func(string) string { return s.figures.Summary() }); err != nil {
 			t.Error(err)
 		}
 	}
