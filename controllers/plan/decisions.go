@@ -91,7 +91,7 @@ func rebooting(c *choice, t underway.Reboot) (Decision, bool) {
 }
 
 // isLost reports whether the machine of a node has not come back from its reboot in time.
-func (c *choice) isLost(n *record.Node) bool {
+func isLost(c *choice, n *record.Node) bool {
 	return slices.ContainsFunc(c.plan.UnderWay(), func(t underway.Reboot) bool { return t.Entry.Node == n.Name && machineLost(t) })
 }
 

@@ -66,7 +66,7 @@ func markersOf(c *choice) []record.Markers {
 
 // markersInReboot returns the wanted markers of a node in the middle of a reboot.
 func markersInReboot(c *choice, n *record.Node, turn corev1.TaintEffect) (m record.Markers, differs bool) {
-	m = record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && c.isLost(n)}
+	m = record.Markers{Node: n.Name, Pending: n.Pending, Needs: n.Needs(), RemoveRemediation: n.Grant != nil && n.Grant.Unremediated && isLost(c, n)}
 	if n.Pending == corev1.TaintEffectNoSchedule {
 		m.Pending = turn
 	}

@@ -23,7 +23,7 @@ func TestResult_FailsIfAFaultHardlyOccurred(t *testing.T) {
 		r.add(worker.Outcome{Schedule: schedule.Schedule{Sharing: true}, Struck: struck})
 	}
 	err := r.failure(least)
-	if err == nil || strings.Count(err.Error(), "has struck") != 1 || !strings.Contains(err.Error(), string(rare)) {
+	if err == nil || strings.Count(err.Error(), "occurred in") != 1 || !strings.Contains(err.Error(), string(rare)) {
 		t.Errorf("without enough of %q: %v", rare, err)
 	}
 	if err := r.failure(least - 1); err != nil {
