@@ -15,6 +15,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
+// listTimeout is the time-out of a list of the policies that remain.
+const listTimeout = 10 * time.Second
+
 // RemovePolicies deletes all policies and waits until the managers have ended the granted reboots. It
 // fails if that takes longer than patience. The managers then continue to end them.
 func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration, out io.Writer) error {
@@ -26,17 +29,16 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 		return fmt.Errorf("deleting the policies: %w", err)
 	}
 	shown, unread := "waiting for the policies", error(nil)
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextCancel(within, time.Second, true, func(context.Context) (bool, error) {
+		// A list near the end of patience must not fail because of that end.
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
 		var policies v1alpha1.RebootPolicyList
-		if err := c.List(ctx, &policies); err != nil {
-			if ctx.Err() == nil {
-				unread = err
-			}
-			return meta.IsNoMatchError(err), nil // the API server may answer next time
+		if unread = c.List(ctx, &policies); unread != nil {
+			return meta.IsNoMatchError(unread), nil // the API server may answer next time
 		}
-		unread = nil
 		if text := underWay(policies.Items); text != shown {
 			shown = text
 			fmt.Fprintln(out, text)
