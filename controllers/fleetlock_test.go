@@ -56,11 +56,10 @@ func TestFleetLockOptions(t *testing.T) {
 	}
 }
 
-// The fields that identify a client are not needed for anything else, so they are kept only for the
-// server.
+// The fields that only the server needs are kept only for it.
 func TestWithIdentity(t *testing.T) {
 	node := &corev1.Node{}
-	node.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "b", KernelVersion: "6"}
+	node.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "b", KernelVersion: "6", OSImage: "o"}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}
 	node.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}
 	node.CreationTimestamp.Time = time.Now()
@@ -69,7 +68,7 @@ func TestWithIdentity(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatalf("%T, %v", kept, err)
 	}
-	want := corev1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "b"}
+	want := corev1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "b", KernelVersion: "6"}
 	if got.Status.NodeInfo != want || len(got.Status.Addresses) != 1 || got.Status.Images != nil {
 		t.Errorf("%+v", got.Status)
 	}
