@@ -248,13 +248,13 @@ func TestIsBroken(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"no error":                                 {nil, false},
-		"an answer":                                {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No"}), false},
-		"logind refuses":                           {&RefusedError{Name: "org.example.No"}, false},
-		"no answer in time":                        {fmt.Errorf("asking: %w", context.DeadlineExceeded), false},
-		"it cannot be sent":                        {fmt.Errorf("asking: %w", syscall.EPIPE), true},
-		"the connection ended during the call":     {fmt.Errorf("asking: %w", io.EOF), true},
-		"the connection had ended before the call": {dbus.ErrClosed, true},
+		"no error":                           {nil, false},
+		"an answer":                          {fmt.Errorf("asking: %w", dbus.Error{Name: "org.example.No"}), false},
+		"logind refuses":                     {&RefusedError{Name: "org.example.No"}, false},
+		"no answer in time":                  {fmt.Errorf("asking: %w", context.DeadlineExceeded), false},
+		"it cannot be sent":                  {fmt.Errorf("asking: %w", syscall.EPIPE), true},
+		"the connection ended during it":     {fmt.Errorf("asking: %w", io.EOF), true},
+		"the connection had ended before it": {dbus.ErrClosed, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
