@@ -123,6 +123,9 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 		return err
 	}
 	f.Recorder = &Recorder{Feed: changes}
+	if len(o.Workload) == 0 {
+		return nil
+	}
 	return f.Cluster.ApplyManifest(ctx, o.Workload)
 }
 
