@@ -28,7 +28,8 @@ type state struct {
 	// refused is the error of writes that single Nodes or the policy's finalizer refused. It does
 	// not prevent anything else.
 	refused error
-	// unheld is the error because of which the policy, or the one with its ledger, has no finalizer.
+	// unheld is the error of the write that should have added the finalizer to the policy, or to the
+	// policy with its ledger. It is nil if both have it.
 	unheld error
 	// later is the delay of what was postponed, or 0.
 	later time.Duration

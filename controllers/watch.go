@@ -77,8 +77,8 @@ func (f *fleetReader) allPolicies(ctx context.Context, changed client.Object) []
 	return requests
 }
 
-// listForEvent lists the policies, of which some must be queued because of an event. It retries
-// until it succeeds, because no other event may follow. It returns nil once ctx has ended.
+// listForEvent lists the policies, so that an event can queue those it concerns. It retries until it
+// succeeds, because no other event may follow. It returns nil once ctx has ended.
 func (f *fleetReader) listForEvent(ctx context.Context) []v1alpha1.RebootPolicy {
 	var policies []v1alpha1.RebootPolicy
 	delay := wait.Backoff{Duration: errorPause, Factor: 2, Steps: math.MaxInt, Cap: errorPauseMax}.DelayFunc()

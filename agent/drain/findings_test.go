@@ -163,8 +163,8 @@ func TestFindings_ChangeWithTime(t *testing.T) {
 	}
 }
 
-// TestRefusedNow shows which pods a budget holds up for the moment. Those that it holds up for good
-// are findings of their own.
+// TestRefusedNow shows which pods a budget holds up for the moment. Pods that it holds up for good
+// have separate findings.
 func TestRefusedNow(t *testing.T) {
 	closed := web(0)
 	closed.closed = "PodDisruptionBudget web allows no eviction, even with every pod healthy"

@@ -9,8 +9,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxConditionAhead is how far in the future the transition of a condition may be. It is the largest
-// clock difference that we trust.
+// maxConditionAhead is the largest clock difference that the agent trusts. A condition whose
+// transition lies further in the future does not count.
 const maxConditionAhead = 5 * time.Minute
 
 // AllReports adds to the reports of the engines those about others that may ask for a reboot: the

@@ -36,7 +36,7 @@ type Observation struct {
 	// MaxUptime is the longest permitted uptime of the node, or 0 if it is unlimited.
 	MaxUptime time.Duration
 	// NodeConditions are the conditions that ask for a reboot once they last, under the policy that
-	// governs the node. It is nil if there are none, or if they cannot be read.
+	// governs the node. It is nil if the policy has no such conditions, or if they cannot be read.
 	NodeConditions []v1alpha1.NodeConditionNeed
 	// Uptime is the uptime of the host by its kernel's monotonic clock, or 0 if it is unknown.
 	Uptime time.Duration

@@ -55,7 +55,7 @@ type Concurrency struct {
 	Shared string `json:"shared,omitempty"`
 }
 
-// FirstBatch is how a run begins.
+// FirstBatch limits the beginning of a run.
 type FirstBatch struct {
 	// nodes is the number of nodes with which a run begins, such as 1, or 5% of the selected nodes.
 	// A percentage rounds down, to at least one node.

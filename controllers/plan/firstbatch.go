@@ -11,10 +11,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// firstBatch is how far a run has come with concurrency.firstBatch. It is zero if the policy has none,
-// or once the run has grown to maxUnavailable.
+// firstBatch tracks the beginning of a run under concurrency.firstBatch. It is zero if the policy does
+// not set that field, or once the run has grown to maxUnavailable.
 type firstBatch struct {
-	// nodes is the number of nodes with which the run begins, and soak is how long they must be back.
+	// nodes is the number of nodes with which the run begins. They must be back for soak.
 	nodes int32
 	soak  time.Duration
 	// limit is the number of nodes that may still be down at once, or 0 while the first ones soak.

@@ -438,8 +438,8 @@ func TestReboots_PreflightOfAGrant(t *testing.T) {
 }
 
 // TestBackOff_EndsEarly checks that the back-off after a drain that budgets held up is shorter once
-// the agent reports that no budget would hold up the next one. The agent is asked for that, whatever
-// else the node waits for.
+// the agent reports that no budget would hold up the next one. The manager requests that report,
+// whatever else the node waits for.
 func TestBackOff_EndsEarly(t *testing.T) {
 	workers := policy("workers")
 	both := func(a, b func(*host)) func(*host) { return func(h *host) { a(h); b(h) } }

@@ -83,7 +83,7 @@ type slots struct {
 	// own is the share of the policy's own maxUnavailable, or nil if it has none besides the shared
 	// limit.
 	own *share
-	// first is how far the run has come with concurrency.firstBatch, and batch is the share of its
+	// first tracks the beginning of the run under concurrency.firstBatch. batch is the share of the
 	// first nodes, or nil if they do not limit the run.
 	first firstBatch
 	batch *share

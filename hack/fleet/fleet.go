@@ -43,7 +43,7 @@ type Options struct {
 	Manifests string
 	// Checkouts maps image tags other than the released one to the checkouts with their programs.
 	Checkouts map[string]string
-	// Workload is a manifest of pods that run besides the operator. If it is empty, there are none.
+	// Workload is a manifest of pods that run besides the operator. If it is empty, only the operator runs.
 	Workload []byte
 	// Run lists the namespaces of the workload whose pods also run as processes, with their
 	// containers' commands on this machine. All other pods only look as if they ran.

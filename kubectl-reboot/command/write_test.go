@@ -165,7 +165,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(fails("pause", p.nodes[0], "--reason=until=tomorrow")).To(ContainSubstring("use --until"))
 	})
 
-	It("of a node that are over are none", func() {
+	It("of a node that are over pause nothing", func() {
 		p := newPool(1, paused)
 		p.patch(p.nodes[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationPaused: "until=2020-01-01T00:00:00Z"}}})
 		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused\n"))

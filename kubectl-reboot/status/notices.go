@@ -100,7 +100,7 @@ func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	if len(s.Ungoverned) > 0 && len(s.Policies) > 0 {
 		list = append(list, Notice{
 			Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot explain " + s.Ungoverned[0],
-			Message: fmt.Sprintf("no policy selects %s, where a reboot is needed", terminal.Some(s.Ungoverned)),
+			Message: fmt.Sprintf("no policy selects %s, but a reboot is needed there", terminal.Some(s.Ungoverned)),
 		})
 	}
 	return list

@@ -122,7 +122,7 @@ func TestAttention(t *testing.T) {
 			one(Policy("workers"), Node("n1", "workers", unreported, Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 10*time.Second))), nil,
 		},
 		"a node that no policy selects": {
-			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects n1, where a reboot is needed | kubectl reboot explain n1"},
+			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects n1, but a reboot is needed there | kubectl reboot explain n1"},
 		},
 		"two conflicts of one policy": {
 			fleet.New([]v1alpha1.RebootPolicy{Policy("all", everything), Policy("blue"), Policy("green")}, []corev1.Node{

@@ -127,7 +127,7 @@ func backOff(n *Node) time.Duration {
 	return pause
 }
 
-// lastNumber returns the number of the last attempt to reboot a node, or 0 if there was none.
+// lastNumber returns the number of the last attempt to reboot a node, or 0 without an attempt.
 func (a Attempts) lastNumber(n *Node) int64 {
 	number := n.Seen()
 	if past := a.last(n); past != nil {

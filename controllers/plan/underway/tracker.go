@@ -21,7 +21,7 @@ const (
 	silence = 10 * time.Minute
 )
 
-// Pass is what the manager knows about all granted reboots of a policy.
+// Pass holds the manager's knowledge about all granted reboots of a policy.
 type Pass struct {
 	Now    time.Time
 	Policy *v1alpha1.RebootPolicy
