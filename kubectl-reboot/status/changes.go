@@ -110,7 +110,16 @@ func (p Policy) expected(now time.Time, zone *time.Location) string {
 	if len(p.Stays) > 0 {
 		text = "; all" + butFor(len(p.Stays)) + " done "
 	}
-	return text + moment.At(p.CompletionAt, now, zone) + ", " + moment.Until(p.CompletionAt, now)
+	return text + moment.At(p.CompletionAt, now, zone) + ", " + until(p.CompletionAt, now, p.Guessed)
+}
+
+// until says how long it takes until t, and whether that is a guess.
+func until(t, now time.Time, guessed bool) string {
+	text := moment.Until(t, now)
+	if guessed {
+		return strings.Replace(text, "in ", "in about ", 1)
+	}
+	return text
 }
 
 // policy returns the named policy, or a zero Policy.

@@ -35,12 +35,12 @@ func TestChanges(t *testing.T) {
 		want   []string
 	}{
 		{"everything is new", at(0, idle, Node("n1", "w"), n2), []string{
-			"Mon 15:48:00  policy w: 1 of 2 up to date, 0 in progress, 1 waiting (1 WindowClosed), 0 failed; opens Mon 2026-11-23 21:00 UTC; done 21:06 UTC, in 5h18m",
+			"Mon 15:48:00  policy w: 1 of 2 up to date, 0 in progress, 1 waiting (1 WindowClosed), 0 failed; opens Mon 2026-11-23 21:00 UTC; done 21:06 UTC, in about 5h18m",
 		}},
 		{"time alone is not a change", at(time.Hour, idle, Node("n1", "w"), n2), nil},
 		{"the window opens, and the ledger has an entry", at(night, held, granted(), n2), []string{
 			"Mon 21:48:00  n1: Granted",
-			"Mon 21:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:00 UTC, in 12m",
+			"Mon 21:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:00 UTC, in about 12m",
 		}},
 		{"the drain", at(night, held, granted(draining), n2), []string{"Mon 21:48:00  n1: Granted → Draining"}},
 		{"midnight changes nothing", at(night+3*time.Hour-time.Second, Policy("w", Weeknights, Holds("n1", 7, -night-3*time.Hour)),
@@ -55,7 +55,7 @@ func TestChanges(t *testing.T) {
 		}},
 		{"it does, late", at(night+time.Hour, held, Node("n1", "w", Granted("w", 7, 0), rebooting, Booted(-night-time.Hour)), n2), []string{
 			"Mon 22:48:00  n1: Rebooting → Settling",
-			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:55 UTC, in 7m",
+			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 BudgetExhausted), 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:55 UTC, in about 7m",
 		}},
 		{"a second reboot", at(night+time.Hour, Policy("w", Weeknights, Holds("n1", 8, -night-time.Hour)),
 			Node("n1", "w", Needs(time.Hour), Granted("w", 8, -night-time.Hour)), n2), []string{"Mon 22:48:00  n1: Granted"}},
@@ -63,11 +63,11 @@ func TestChanges(t *testing.T) {
 			Node("n1", "w", Needs(time.Hour), Granted("w", 9, -night-time.Hour)), n2), []string{"Mon 22:48:00  n1: Granted"}},
 		{"a node is paused, and stays", at(night+time.Hour, Policy("w", Weeknights, Holds("n1", 9, -night-time.Hour)),
 			Node("n1", "w", Needs(time.Hour), Granted("w", 9, -night-time.Hour)), Node("n2", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))), []string{
-			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 NodePaused), 0 failed; open until Tue 2026-11-24 03:00 UTC; all but 1 done 22:54 UTC, in 6m",
+			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 NodePaused), 0 failed; open until Tue 2026-11-24 03:00 UTC; all but 1 done 22:54 UTC, in about 6m",
 		}},
 		{"done", at(night+time.Hour, idle, Node("n1", "w", Booted(-night)), n2), []string{
 			"Mon 22:48:00  n1: back in service",
-			"Mon 22:48:00  policy w: 1 of 2 up to date, 0 in progress, 1 waiting, 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:54 UTC, in 6m",
+			"Mon 22:48:00  policy w: 1 of 2 up to date, 0 in progress, 1 waiting, 0 failed; open until Tue 2026-11-24 03:00 UTC; done 22:54 UTC, in about 6m",
 		}},
 	}
 	var before status.Status

@@ -42,11 +42,8 @@ func (s Status) bar(l terminal.Look) []string {
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
 	text := fmt.Sprintf("%d of %d nodes up to date", sum.UpToDate, sum.Selected)
 	if t, stay := s.completion(); !t.IsZero() {
-		until := moment.Until(t, s.At)
-		if slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Guessed }) {
-			until = strings.Replace(until, "in ", "in about ", 1)
-		}
-		text += ", all" + butFor(stay) + " " + until
+		guessed := slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Guessed })
+		text += ", all" + butFor(stay) + " " + until(t, s.At, guessed)
 	}
 	text += fmt.Sprintf(", %d rebooting, %d waiting", sum.InProgress, sum.Waiting)
 	return l.Hang(bar+"  ", barWidth+2, text)
