@@ -123,10 +123,14 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 		return err
 	}
 	f.Recorder = &Recorder{Feed: changes}
-	if len(o.Workload) == 0 {
+	return f.applyWorkload(ctx, o.Workload)
+}
+
+func (f *Fleet) applyWorkload(ctx context.Context, manifest []byte) error {
+	if len(manifest) == 0 {
 		return nil
 	}
-	return f.Cluster.ApplyManifest(ctx, o.Workload)
+	return f.Cluster.ApplyManifest(ctx, manifest)
 }
 
 // folder returns the manifests that fit the API server, as `make deploy` selects them.
