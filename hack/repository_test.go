@@ -107,7 +107,7 @@ type workflow struct {
 func TestWorkflows_HoldNoRightThatABuildCouldAbuse(t *testing.T) {
 	t.Parallel()
 	pinned := regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
-	builds := regexp.MustCompile(`\b(make|go|npm|hack/\S+)\s`)
+	builds := regexp.MustCompile(`\b(make|go|npm|npx|hack/\S+)\s`)
 	paths, err := filepath.Glob(filepath.Join(testenv.Root(), ".github", "workflows", "*.yaml"))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no workflows found (%v)", err)
