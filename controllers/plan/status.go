@@ -119,6 +119,9 @@ func (c *choice) next() time.Time {
 	for _, o := range c.waiting {
 		consider(o.Until, o.looksFrom(), o.stallsAt)
 	}
+	for _, failed := range c.plan.Failures {
+		consider(failed.RetryAt)
+	}
 	for _, n := range c.governed {
 		consider(n.CredibleFrom(c.Now))
 		if !c.held(n) {
