@@ -220,8 +220,12 @@ func (i injector) wipeStatus(name string) (wiped bool) {
 		}
 		all := policy.DeepCopy()
 		all.Status = v1alpha1.RebootPolicyStatus{}
-		if err := i.worker.objects.Status().Update(i.ctx, all); err == nil && policy.Status.Seq > 0 {
-			i.fail(fmt.Errorf("the API server has let status.seq %d go", policy.Status.Seq))
+		if err := i.worker.objects.Status().Update(i.ctx, all); err == nil {
+			if policy.Status.Seq > 0 {
+				i.fail(fmt.Errorf("the API server has let status.seq %d go", policy.Status.Seq))
+			}
+			wiped = true
+			return nil
 		}
 		policy.Status = v1alpha1.RebootPolicyStatus{Seq: policy.Status.Seq, Limit: policy.Status.Limit}
 		err := i.worker.objects.Status().Update(i.ctx, policy)

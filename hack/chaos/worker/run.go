@@ -159,7 +159,11 @@ func (r *run) see(c judge.Change) {
 	}
 }
 
+// longest is more than a schedule takes on a busy machine, including patience.
+const longest = 10 * time.Minute
+
 func (r *run) do(o *Outcome) error {
+	defer time.AfterFunc(longest, func() { r.fail(fmt.Errorf("the schedule took more than %s", longest)) }).Stop()
 	r.worker.faults.Seed(r.schedule.Seed)
 	r.worker.witness.Begin(r.see)
 	if err := r.populate(); err != nil {
@@ -175,6 +179,9 @@ func (r *run) do(o *Outcome) error {
 		injector{r}.strike(step)
 	}
 	r.faults.Wait()
+	if err := r.check(); err != nil {
+		return err
+	}
 	return r.heal(o)
 }
 
