@@ -227,7 +227,7 @@ func (w *World) strip(name string, strips bool) {
 	}
 }
 
-// mutate plays a mutating policy, which resets the grant in a write.
+// mutate plays a mutating policy, which resets the annotations in a write of a grant.
 func (w *World) mutate(by string, before, after client.Object) {
 	w.mu.Lock()
 	strips := w.stripped[after.GetName()]
@@ -239,10 +239,6 @@ func (w *World) mutate(by string, before, after client.Object) {
 	grant, err := protocol.ParseGrant(node.Annotations)
 	progress, progressErr := protocol.ParseProgress(node.Annotations)
 	if err == nil && grant != nil && progressErr == nil && (progress == nil || progress.Seq < grant.Seq) {
-		node.Annotations = maps.Clone(node.Annotations)
-		delete(node.Annotations, v1alpha1.AnnotationGrant)
-		if earlier, exists := before.GetAnnotations()[v1alpha1.AnnotationGrant]; exists {
-			node.Annotations[v1alpha1.AnnotationGrant] = earlier
-		}
+		node.Annotations = maps.Clone(before.GetAnnotations())
 	}
 }
