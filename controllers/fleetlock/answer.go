@@ -129,7 +129,8 @@ func Passed(node *corev1.Node) bool {
 
 // SteadyState answers whether the client may look for further updates. It may, unless its node is
 // in the middle of a granted reboot. A reboot that is overdue, or whose after-hooks run, does not
-// hold the client, because that may take until a person acts.
+// hold the client, because that may take until a person acts. The same goes for a reboot whose policy
+// is gone.
 func SteadyState(node *corev1.Node) Answer {
 	record := protocol.RecordOf(node)
 	rebooting := record.Progress != nil && record.Progress.Phase == protocol.PhaseRebooting && record.Outstanding()
@@ -141,10 +142,14 @@ func SteadyState(node *corev1.Node) Answer {
 		"Node %s is not back in service after its reboot: it must be Ready on a new boot ID for the settle time of its policy.", node.Name))
 }
 
-// overdue reports whether the node has not come back from its reboot in time.
+// overdue reports whether the node has not come back from its reboot in time, or no policy ends the
+// reboot.
 func overdue(node *corev1.Node) bool {
 	permitted := v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootPermitted)
-	late := []string{string(v1alpha1.ReasonRebootTimedOut), string(v1alpha1.ReasonAgentSilent), string(v1alpha1.ReasonStartupTaint)}
+	late := []string{
+		string(v1alpha1.ReasonRebootTimedOut), string(v1alpha1.ReasonAgentSilent), string(v1alpha1.ReasonStartupTaint),
+		string(v1alpha1.ReasonNoPolicy), string(v1alpha1.ReasonPolicyConflict),
+	}
 	return slices.Contains(late, permitted.Reason) ||
 		v1alpha1.NodeCondition(node.Status.Conditions, v1alpha1.NodeRebootFailed).Status == corev1.ConditionTrue
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ const appID = "de35106b6ec24688b63afddaa156679b"
 // MachineIDs returns the ids by which a client may identify this Node: its name, and the
 // app-specific ID computed from the machine ID that the kubelet reports.
 func MachineIDs(node *corev1.Node) []string {
-	return append(appSpecific(node.Status.NodeInfo.MachineID), node.Name)
+	return append(appSpecific(node.Status.NodeInfo.MachineID), Normalize(node.Name))
 }
 
 // FirmwareIDs returns the ids by which a client may identify this Node if no other one matches,
@@ -83,7 +84,17 @@ func Client(id string, byMachine, byFirmware []corev1.Node) (*corev1.Node, Answe
 // maxNamed is the largest number of Nodes in a message.
 const maxNamed = 3
 
-// ComesFrom reports whether an IP address is one of the Node's.
+// ComesFrom reports whether an IP address is one of the Node's, however either is written.
 func ComesFrom(node *corev1.Node, address string) bool {
-	return slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return a.Address == address })
+	from, ok := parseIP(address)
+	return ok && slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool {
+		own, ok := parseIP(a.Address)
+		return ok && own == from
+	})
+}
+
+// parseIP reads an address of IPv4 or IPv6, without its zone.
+func parseIP(text string) (netip.Addr, bool) {
+	ip, err := netip.ParseAddr(text)
+	return ip.Unmap().WithZone(""), err == nil
 }

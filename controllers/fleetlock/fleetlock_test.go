@@ -3,6 +3,7 @@ package fleetlock
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,9 @@ func TestParse(t *testing.T) {
 		"an empty group":                {`{"client_params":{"id":"n1","group":""}}`, "client_params.group must be"},
 		"a group with spaces":           {`{"client_params":{"id":"n1","group":"a b"}}`, "client_params.group must be"},
 		"a group with an underscore":    {`{"client_params":{"id":"n1","group":"a_b"}}`, "client_params.group must be"},
+		"the id twice":                  {`{"client_params":{"id":"n1","id":"n2","group":"default"}}`, "the body is not JSON"},
+		"the parameters twice":          {`{"client_params":{"id":"n1","group":"default"},"client_params":{"group":"a"}}`, "the body is not JSON"},
+		"keys in capital letters":       {`{"CLIENT_PARAMS":{"ID":"n1","GROUP":"default"}}`, "needs client_params"},
 		"a body of more than 4 KiB":     {strings.Repeat(" ", MaxBodyBytes) + `{}`, "more than 4096 bytes"},
 		"deeply nested":                 {strings.Repeat(`{"a":`, 500), "the body is not JSON"},
 		"an id that is not valid UTF-8": {"{\"client_params\":{\"id\":\"\xff\",\"group\":\"default\"}}", "client_params.id must be"},
@@ -87,6 +91,33 @@ func node(name, machineID, firmware string) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid"}}
 	n.Status.NodeInfo = corev1.NodeSystemInfo{MachineID: machineID, SystemUUID: firmware, BootID: "boot"}
 	return n
+}
+
+// Some clouds name Nodes by UUIDs.
+func TestMachineIDs_HaveANameThatIsAnID(t *testing.T) {
+	const name = "3d1219c7-c4c5-404a-aa1f-6d2a48adfda4"
+	n := node(name, "", "")
+	for _, id := range []string{name, strings.ToUpper(name), strings.ReplaceAll(name, "-", "")} {
+		if !slices.Contains(MachineIDs(&n), Normalize(id)) {
+			t.Errorf("%s is not in %v", id, MachineIDs(&n))
+		}
+	}
+}
+
+func TestComesFrom(t *testing.T) {
+	n := node("n1", "", "")
+	n.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.7"}, {Type: corev1.NodeInternalIP, Address: "2001:DB8:0::7"},
+		{Type: corev1.NodeInternalIP, Address: "fe80::7"},
+	}
+	for address, want := range map[string]bool{
+		"192.0.2.7": true, "::ffff:192.0.2.7": true, "2001:db8::7": true, "fe80::7%eth0": true,
+		"192.0.2.70": false, "2001:db8::8": false, "n1": false, "": false,
+	} {
+		if got := ComesFrom(&n, address); got != want {
+			t.Errorf("%q: %t, want %t", address, got, want)
+		}
+	}
 }
 
 func TestClient(t *testing.T) {
@@ -224,6 +255,10 @@ func TestSteadyState_WaitsForTheBootAndForNoPerson(t *testing.T) {
 		}, true},
 		"up, and still in the boot before": {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionFalse, Reason: "RebootTimedOut"}}
+		}, true},
+		"booted, and its policy was deleted": {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) {
+			n.Status.NodeInfo.BootID = "next"
+			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionFalse, Reason: "NoPolicy"}}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@
 package fleetlock
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 )
@@ -45,7 +45,9 @@ func Parse(body []byte) (Request, error) {
 	if len(body) > MaxBodyBytes {
 		return Request{}, fmt.Errorf("the body has more than %d bytes", MaxBodyBytes)
 	}
-	if err := json.Unmarshal(body, &content); err != nil {
+	// Unlike encoding/json, this decoder distinguishes capital letters and finds duplicate keys.
+	duplicates, err := json.UnmarshalStrict(body, &content, json.DisallowDuplicateFields)
+	if err != nil || len(duplicates) > 0 {
 		return Request{}, errors.New(`the body is not JSON such as {"client_params": {"id": "...", "group": "default"}}`)
 	}
 	params := content.Params

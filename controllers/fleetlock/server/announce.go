@@ -17,6 +17,9 @@ import (
 // send requests.
 const announceEvery = time.Minute
 
+// maxAnnounced is the number of Nodes that get an event. All machines of a pool may be clones.
+const maxAnnounced = 3
+
 // announcer emits at most one event per reason and minute.
 type announcer struct {
 	recorder  events.EventRecorder
@@ -27,7 +30,7 @@ type announcer struct {
 	last map[v1alpha1.Reason]time.Time
 }
 
-// refused emits an event about the Nodes that a client may mean, or about the operator's namespace
+// refused emits an event about some Nodes that a client may mean, or about the operator's namespace
 // without such a Node.
 func (a *announcer) refused(nodes []corev1.Node, answer fleetlock.Answer) {
 	a.mu.Lock()
@@ -43,7 +46,7 @@ func (a *announcer) refused(nodes []corev1.Node, answer fleetlock.Answer) {
 	if len(nodes) == 0 {
 		emit(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: a.namespace})
 	}
-	for i := range nodes {
+	for i := range nodes[:min(len(nodes), maxAnnounced)] {
 		emit(eventing.Node(nodes[i].Name, nodes[i].UID))
 	}
 }

@@ -221,15 +221,15 @@ func (s *Server) hold(ctx context.Context, id, source string, decide answer) fle
 	defer end.Stop()
 	for {
 		// The Node is read again: it may have changed between find and begin.
-		node, refusal := s.find(ctx, id)
+		current, refusal := s.find(ctx, id)
 		switch {
-		case node == nil:
+		case current == nil:
 			return refusal
-		case s.CheckSource && !fleetlock.ComesFrom(node, source):
-			return fleetlock.Foreign(node, source)
+		case s.CheckSource && !fleetlock.ComesFrom(current, source):
+			return fleetlock.Foreign(current, source)
 		}
-		a := decide(ctx, node, id)
-		if a.OK || !a.Waits {
+		a := decide(ctx, current, id)
+		if a.OK || !a.Waits || current.Name != node.Name { // Changes of a Node with another name do not wake this request.
 			return a
 		}
 		select {

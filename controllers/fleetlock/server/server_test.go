@@ -375,6 +375,39 @@ func TestServer_RefusesAClientWhoseNodeIsDeletedWhileItWaits(t *testing.T) {
 	h.expect(<-held, 403, "unknown_client")
 }
 
+// A request is woken by the Node for which it waits.
+func TestServer_AnswersAClientWhoseNodeIsRegisteredUnderAnotherName(t *testing.T) {
+	h := start(t, nil)
+	n := waiting("n1", machineID)
+	h.cluster.put(n)
+	held := h.hold("pre-reboot", clientID)
+	h.cluster.put(waiting("n2", machineID))
+	h.cluster.remove(n)
+	h.expect(<-held, 409, "window_closed")
+	h.hold("pre-reboot", clientID)
+}
+
+func TestServer_RefusesAClientWhoseMachineIDIsClonedWhileItWaits(t *testing.T) {
+	h := start(t, nil)
+	n := waiting("n1", machineID)
+	h.cluster.put(n)
+	held := h.hold("pre-reboot", clientID)
+	h.cluster.put(waiting("n2", machineID))
+	h.cluster.put(n)
+	h.expect(<-held, 403, "ambiguous_client")
+}
+
+func TestServer_NamesAFewOfManyClonesInEvents(t *testing.T) {
+	h := start(t, nil)
+	for i := range 50 {
+		h.cluster.put(waiting(fmt.Sprintf("n%d", i), machineID))
+	}
+	h.expect(h.ask("pre-reboot", clientID), 403, "ambiguous_client")
+	if n := len(h.recorder.Events); n != maxAnnounced {
+		t.Errorf("%d events", n)
+	}
+}
+
 // The cache of a replica may be of the boot before.
 func TestServer_ConfirmsPermissionWithTheAPIServer(t *testing.T) {
 	n := passed(waiting("n1", machineID))
