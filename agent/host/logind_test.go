@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -485,5 +486,22 @@ func TestLogind_Logins(t *testing.T) {
 	server.Stop()
 	if unknown, err := client.Logins(t.Context()); err == nil {
 		t.Errorf("without logind: %v", unknown)
+	}
+}
+
+// Any user of the host may open sessions that hide a person behind the last one that is looked at.
+func TestLogind_LoginsAreUnknownBehindTooManySessions(t *testing.T) {
+	server, client := startLogind(t)
+	sessions := make([]hosttest.Session, maxSessions, maxSessions+1)
+	for i := range sessions {
+		sessions[i] = hosttest.Session{ID: fmt.Sprintf("c%d", i), User: "cron", Class: "background", State: "active"}
+	}
+	server.SetSessions(sessions...)
+	if none, err := client.Logins(t.Context()); err != nil || len(none) > 0 {
+		t.Errorf("%v, %v", none, err)
+	}
+	server.SetSessions(append(sessions, hosttest.Session{ID: "1", User: "core", Class: "user", State: "active", TTY: "pts/0"})...)
+	if unknown, err := client.Logins(t.Context()); err == nil {
+		t.Errorf("%v", unknown)
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 const sessionInterface = "org.freedesktop.login1.Session"
 
-// maxSessions is the most sessions that are looked at.
-const maxSessions = 64
+// maxSessions is the most sessions that are looked at. It takes less than a second.
+const maxSessions = 256
 
 // Login is the login of a person, on a terminal or from another host.
 type Login struct {
@@ -55,6 +55,9 @@ func (l Logind) Logins(ctx context.Context) ([]Login, error) {
 		if text("Class") == "user" && text("State") != "closing" && text("TTY")+text("RemoteHost") != "" {
 			people = append(people, Login{User: s.User, Terminal: text("TTY"), From: text("RemoteHost")})
 		}
+	}
+	if len(people) == 0 && len(sessions) > maxSessions {
+		return nil, fmt.Errorf("logind lists %d sessions, more than %d", len(sessions), maxSessions)
 	}
 	return people, nil
 }

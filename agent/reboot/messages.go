@@ -116,7 +116,11 @@ func unasked(err error) string {
 func loggedIn(sessions []host.Login, err error) string {
 	switch {
 	case err != nil:
-		return engine.Shorten(fmt.Sprintf("It is unknown who is logged in on the host: %s", unasked(err)))
+		why := err.Error()
+		if name := host.ErrorName(err); name != "" {
+			why = "logind answers " + name
+		}
+		return engine.Shorten(fmt.Sprintf("It is unknown who is logged in on the host: %s.", why))
 	case len(sessions) == 0:
 		return ""
 	}
