@@ -91,7 +91,7 @@ func (l *ledgerWriter) reportStatus(ctx context.Context, s *state, p plan.Plan) 
 // reboot. If the policy was paused or changed in between, that first write fails and nothing is
 // granted.
 func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) error {
-	if s.Ledger == nil {
+	if !s.Ledger.Apart() {
 		return l.writeStatus(ctx, s, p)
 	}
 	switch {
@@ -104,9 +104,9 @@ func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) e
 			return err
 		}
 	}
-	ledger := s.Ledger.DeepCopy()
-	ledger.Status.Limit, ledger.Status.Seq, ledger.Status.Grants = p.SharedLimit, p.Seq, p.Entries()
-	return l.put(ctx, s, ledger)
+	holder := s.Ledger.Policy.DeepCopy()
+	p.Enter(holder.Name, &holder.Status)
+	return l.put(ctx, s, holder)
 }
 
 // writeHistory writes how reboots ended. The rest of the status is written later.
@@ -187,17 +187,20 @@ func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 	if reports || s.Policy.DeletionTimestamp != nil {
 		return nil
 	}
-	for _, policy := range []*v1alpha1.RebootPolicy{s.Policy, s.Ledger} {
-		if policy == nil || policy.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(policy, v1alpha1.Finalizer) {
-			continue
-		}
-		held := policy.DeepCopy()
-		controllerutil.AddFinalizer(held, v1alpha1.Finalizer)
-		if err := l.patchPolicy(ctx, s, held, policy); err != nil {
-			return err
-		}
+	if err := l.addFinalizer(ctx, s, s.Policy); err != nil {
+		return err
 	}
-	return nil
+	return l.addFinalizer(ctx, s, s.Ledger.Policy)
+}
+
+// addFinalizer adds the finalizer to a policy that lacks it, unless it is being deleted.
+func (l *ledgerWriter) addFinalizer(ctx context.Context, s *state, policy *v1alpha1.RebootPolicy) error {
+	if policy.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(policy, v1alpha1.Finalizer) {
+		return nil
+	}
+	held := policy.DeepCopy()
+	controllerutil.AddFinalizer(held, v1alpha1.Finalizer)
+	return l.patchPolicy(ctx, s, held, policy)
 }
 
 // finalize removes the finalizer of a policy that is being deleted. Neither a ledger nor a Node may

@@ -53,7 +53,7 @@ func triedKey(node string, action underway.Action) string { return node + " " + 
 
 // publish writes the grant to the Node together with its condition.
 func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t underway.Reboot) error {
-	grant, ok := protocol.Publish(n.Record, t.Entry, s.Holder().Name, s.Now)
+	grant, ok := protocol.Publish(n.Record, t.Entry, s.Ledger.Policy.Name, s.Now)
 	if !ok {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t un
 
 // cancel cancels the grant on the Node. The entry leaves the ledger once the agent cannot start.
 func (w *nodeWriter) cancel(ctx context.Context, s *state, n *record.Node, t underway.Reboot) error {
-	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Holder().Name, t.Reason, t.CancelMessage(), s.Now)
+	grant, ok := protocol.Cancel(n.Record, t.Entry, s.Ledger.Policy.Name, t.Reason, t.CancelMessage(), s.Now)
 	if !ok {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (w *nodeWriter) cancel(ctx context.Context, s *state, n *record.Node, t und
 
 // finish puts the node back in service. Markers may stay for autoscaler.grace.
 func (w *nodeWriter) finish(ctx context.Context, s *state, n *record.Node, t underway.Reboot, uncordon bool) error {
-	grant, ok := protocol.Finish(n.Record, t.Entry, s.Holder().Name, n.BootID, s.Now)
+	grant, ok := protocol.Finish(n.Record, t.Entry, s.Ledger.Policy.Name, n.BootID, s.Now)
 	if !ok {
 		return nil
 	}

@@ -182,7 +182,7 @@ func (r *RebootPolicyReconciler) gather(ctx context.Context, name string) (*stat
 	s.look(policy, policies, r.Clock.Now())
 	s.RebootInterval = r.RebootInterval
 	s.Gates, s.GatesInvalid = r.Gates.Answers(&policy.Spec), r.Gates.Invalid(&policy.Spec)
-	s.Refused = r.nodes.refusedWrites(policy.UID, s.Holder().Status.Grants)
+	s.Refused = r.nodes.refusedWrites(policy.UID, s.Ledger.Policy.Status.Grants)
 	if s.Agents, err = r.fleet.readAgents(ctx); err != nil {
 		return nil, err
 	}

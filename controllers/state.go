@@ -60,9 +60,8 @@ func (s *state) handOver(does bool) { s.slotWaits, s.handedOver = does, s.handed
 func (s *state) wrote(policy *v1alpha1.RebootPolicy) {
 	if policy.Name == s.Policy.Name {
 		s.Policy = policy
-	} else {
-		s.Ledger = policy
 	}
+	s.Ledger = s.Ledger.Updated(policy)
 }
 
 // answered records the writes about granted reboots that the API server last refused, by node.

@@ -27,9 +27,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked, status.Versions = p.Counts, p.Blocked, p.Versions
 	status.Limit, status.Seq = p.Limit, p.Seq
-	if p.InLedgerOf == "" {
-		status.Grants = p.Entries()
-	}
+	p.Enter(policy.Name, &status)
 	run, over := p.Run(policy.Status, now)
 	if over {
 		run = nil
@@ -186,7 +184,7 @@ func progressing(p plan.Plan) metav1.Condition {
 		others, limit = "; "+p.Batch.Message+others, min(limit, max(p.Batch.Limit, int32(len(p.Ledger()))))
 	}
 	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, limit, shared(p), others)
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, limit, after("; ", p.Together()), others)
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}
@@ -201,14 +199,6 @@ func progressing(p plan.Plan) metav1.Condition {
 // stalled says how many nodes wait for others that are not rebooted, and what to do.
 func stalled(stall *plan.Stall) string {
 	return message.Count(int(stall.Waiting), "node waits", "nodes wait") + " since " + timing.Instant(stall.Since) + ": " + stall.Message
-}
-
-// shared says how many slots of a shared limit are in use.
-func shared(p plan.Plan) string {
-	if p.SharedWith == nil {
-		return ""
-	}
-	return fmt.Sprintf("; policies %s have %d of at most %d together", strings.Join(p.SharedWith, ", "), len(p.Entries()), p.SharedLimit)
 }
 
 // after adds a beginning to a text that is not empty.

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -107,9 +108,8 @@ func (f *fleetReader) slotFreed() handler.EventHandler {
 	}}
 }
 
-// waitForSlot returns the policies that share a limit if an entry has left its ledger. If the entry
-// belongs to another policy, which may not share the limit any more, it also returns the policy
-// with the ledger.
+// waitForSlot returns the policies whose nodes may wait for a slot, if entries have left the
+// ledger.
 func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.RebootPolicy) []string {
 	freed := slices.DeleteFunc(slices.Clone(before.Status.Grants), func(e v1alpha1.LedgerEntry) bool {
 		return slices.ContainsFunc(after.Status.Grants, func(entry v1alpha1.LedgerEntry) bool { return entry.Node == e.Node && entry.Seq == e.Seq })
@@ -117,57 +117,40 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	if len(freed) == 0 {
 		return nil
 	}
-	names := plan.NewGovernor(f.listForEvent(ctx)).SharedWith(after.Name)
-	if names == nil && slices.ContainsFunc(freed, func(e v1alpha1.LedgerEntry) bool { return e.Policy != "" }) {
-		return []string{after.Name}
+	governor, names := plan.NewGovernor(f.listForEvent(ctx)), map[string]bool{}
+	for _, e := range freed {
+		for _, name := range governor.Freed(after.Name, e, f.nodeForEvent(ctx, e.Node)) {
+			names[name] = true
+		}
 	}
-	return names
+	return slices.Collect(maps.Keys(names))
 }
 
-// policiesOf returns the policy that governs the node by its labels, or the rivals that select it,
-// with those that share their limits, and the policy of the node's grant. For a control-plane node
-// it returns all policies. It records the Node first, because the pass that it enqueues must see
-// the change.
+// nodeForEvent returns a Node of the cache, or nil if it is not there. Then another event follows.
+func (f *fleetReader) nodeForEvent(ctx context.Context, name string) *record.Node {
+	var node corev1.Node
+	if err := f.client.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return new(record.Of(&node))
+}
+
+// policiesOf returns the policies whose plans depend on the node. It records the Node first,
+// because the pass that it enqueues must see the change.
 func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []reconcile.Request {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return nil
 	}
 	f.noteNode(ctx, node)
-	policies := f.listForEvent(ctx)
-	names := map[string]bool{}
-	governor := plan.NewGovernor(policies)
 	n := record.Of(node)
-	g := governor.Govern(&n)
-	selecting := g.Rivals
-	if len(selecting) == 0 {
-		selecting = []string{g.Policy}
+	if n.Grant != nil && n.Done(node.Status.NodeInfo.BootID) {
+		f.freed.Store(n.Grant.Policy, true)
 	}
-	for _, name := range selecting {
-		names[name] = true
-		for _, shares := range governor.SharedWith(name) {
-			names[shares] = true
-		}
-	}
-	if n.Grant != nil {
-		names[n.Grant.Policy] = true
-		if n.Done(node.Status.NodeInfo.BootID) {
-			f.freed.Store(n.Grant.Policy, true)
-		}
-	}
-	for i := range policies {
-		if n.ControlPlane { // each policy checks all of them before it grants one
-			names[policies[i].Name] = true
-		}
-		for _, e := range policies[i].Status.Grants {
-			if e.Node == node.GetName() {
-				names[governor.OwnerOf(policies[i].Name, e)] = true
-			}
-		}
-	}
-	requests := make([]reconcile.Request, 0, len(names))
-	for name := range names {
-		requests = append(requests, request(name))
+	affected := plan.NewGovernor(f.listForEvent(ctx)).Affected(&n)
+	requests := make([]reconcile.Request, len(affected))
+	for i, name := range affected {
+		requests[i] = request(name)
 	}
 	return requests
 }

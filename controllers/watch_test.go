@@ -71,6 +71,48 @@ func TestFleetReader_ANodeOfRivalsConcernsWhoSharesTheirLimits(t *testing.T) {
 	}
 }
 
+// oneNode is a cluster with one Node.
+type oneNode struct {
+	thePolicies
+
+	node corev1.Node
+}
+
+func (o oneNode) Get(_ context.Context, _ client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	o.node.DeepCopyInto(object.(*corev1.Node))
+	return nil
+}
+
+// If a node moves to another policy during its reboot, the limit counts it until its former policy
+// has released the entry. That may be long after the last write of the Node.
+func TestFleetReader_AnEntryOfAFormerPolicyConcernsWhoSharesTheLimit(t *testing.T) {
+	former, workers, sharing := v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}, v1alpha1.RebootPolicy{}
+	former.Name, workers.Name, sharing.Name = "former", "workers", "sharing"
+	former.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"version": "0"}}
+	sharing.Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"pool": "gpu"}}
+	sharing.Spec.Concurrency = &v1alpha1.Concurrency{Shared: "workers"}
+	before := former.DeepCopy()
+	before.Status.Grants = []v1alpha1.LedgerEntry{{Node: "n1", Seq: 1}}
+	f := &fleetReader{client: oneNode{thePolicies{policies: []v1alpha1.RebootPolicy{former, workers, sharing}}, nodeOfVersion("n1", 1)}}
+	got := f.waitForSlot(t.Context(), before, &former)
+	slices.Sort(got)
+	if want := []string{"sharing", "workers"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// A policy that has released an entry plans again by itself.
+func TestFleetReader_AFreedSlotDoesNotConcernThePolicyThatFreedIt(t *testing.T) {
+	one := v1alpha1.RebootPolicy{}
+	one.Name = "one"
+	before := one.DeepCopy()
+	before.Status.Grants = []v1alpha1.LedgerEntry{{Node: "n1", Seq: 1}}
+	f := &fleetReader{client: oneNode{thePolicies{policies: []v1alpha1.RebootPolicy{one}}, nodeOfVersion("n1", 1)}}
+	if got := f.waitForSlot(t.Context(), before, &one); len(got) > 0 {
+		t.Errorf("queued %v", got)
+	}
+}
+
 // brokenCache is a cluster whose policies cannot be listed for a while, and whose Nodes cannot be
 // read.
 type brokenCache struct {

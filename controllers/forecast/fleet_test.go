@@ -135,7 +135,7 @@ func pool(size int, options ...func(*record.Node)) []*record.Node {
 
 func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*record.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
 	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
-	s.Ledger = s.Governor.LedgerOf(p, append(rivals, *p))
+	s.Ledger = s.Governor.Ledgers.For(p)
 	schedule, err := window.Of(&p.Spec)
 	if err != nil {
 		s.WindowInvalid = err.Error()

@@ -42,17 +42,17 @@ type fleet struct {
 
 // fleetOf returns the current state.
 func fleetOf(s plan.Snapshot) *fleet {
-	s.Nodes, s.Governor = plan.Supposing(s.Policy, s.Nodes), s.Governor.Sharing(s.Policy.Name, s.Holder().Name)
+	s.Nodes, s.Ledger = plan.Supposing(s.Policy, s.Nodes), s.Ledger.Kept()
 	o := plan.Ahead(s)
 	f := &fleet{
 		Snapshot: s, limit: int(o.Limit), own: int(o.Own), ofRings: o.OfRings, queues: queuesOf(s.Policy, o.Queues), rings: o.Rings,
 		conflicts: o.Conflicts, shown: map[string]*record.Node{}, soaking: map[int]string{}, stranded: map[int]bool{},
 	}
 	held := map[string]bool{}
-	for _, e := range s.Holder().Status.Grants {
+	for _, e := range s.Ledger.Policy.Status.Grants {
 		held[e.Node] = true
 	}
-	with := append(s.Governor.SharedWith(s.Policy.Name), s.Policy.Name)
+	with := append(slices.Clone(s.Ledger.With), s.Policy.Name)
 	for _, n := range s.Nodes {
 		counts := s.Governor.Govern(n).IsOf(with)
 		if held[n.Name] || n.ControlPlane || n.Outstanding() || n.Failing() || n.Unavailable() && counts {
@@ -60,7 +60,8 @@ func fleetOf(s plan.Snapshot) *fleet {
 		}
 	}
 	f.soak(o.Soaking)
-	f.Policy, f.Ledger = s.Policy.DeepCopy(), s.Ledger.DeepCopy()
+	f.Policy = s.Policy.DeepCopy()
+	f.Ledger = s.Ledger.Updated(s.Ledger.Policy.DeepCopy()).Updated(f.Policy)
 	f.fix(o)
 	f.clearGates()
 	if !f.runHooksUnanswered() {
@@ -88,12 +89,12 @@ func (f *fleet) fix(o plan.Outlook) {
 	if o.Invalid {
 		return
 	}
-	holder := &f.Holder().Spec
+	holder := &f.Ledger.Policy.Spec
 	if holder.Concurrency == nil {
 		holder.Concurrency = &v1alpha1.Concurrency{}
 	}
 	holder.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Limit))
-	if f.Ledger != nil && f.Policy.Spec.OwnLimit() != nil {
+	if f.Ledger.Apart() && f.Policy.Spec.OwnLimit() != nil {
 		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Own))
 	}
 	if first := f.Policy.Spec.FirstBatch(); first != nil {
@@ -169,12 +170,12 @@ func (f *fleet) look() {
 
 // holds reports whether the ledger has an entry of the policy for the node.
 func (f *fleet) holds(node string) bool {
-	return slices.ContainsFunc(f.Holder().Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node && f.Owns(e) })
+	return slices.ContainsFunc(f.Ledger.Policy.Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node && f.Ledger.Owns(e) })
 }
 
 // drop removes all entries of the node from the ledger.
 func (f *fleet) drop(node string) {
-	status := &f.Holder().Status
+	status := &f.Ledger.Policy.Status
 	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
 
@@ -183,8 +184,7 @@ func (f *fleet) write(p plan.Plan) {
 	status := &f.Policy.Status
 	f.writeRun(p)
 	status.Seq, status.Limit, status.History = p.Seq, p.Limit, p.History(status.History, f.Now)
-	ledger := &f.Holder().Status
-	ledger.Seq, ledger.Grants = p.Seq, p.Entries()
+	p.Enter(f.Ledger.Policy.Name, &f.Ledger.Policy.Status)
 	if p.Halt.Halted {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(p.Halt.Reason), Message: p.Halt.Message,
@@ -209,7 +209,7 @@ func (f *fleet) writeRun(p plan.Plan) {
 func (f *fleet) cancel(t underway.Reboot) {
 	n := f.shown[t.Entry.Node]
 	n.Cordoned = n.Cordoned && (n.Progress == nil || !n.Progress.Cordoned)
-	grant, _ := protocol.Cancel(n.Record, t.Entry, f.Holder().Name, t.Reason, t.CancelMessage(), f.Now)
+	grant, _ := protocol.Cancel(n.Record, t.Entry, f.Ledger.Policy.Name, t.Reason, t.CancelMessage(), f.Now)
 	n.Grant, n.Progress = &grant, nil
 }
 

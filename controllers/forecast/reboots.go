@@ -115,7 +115,7 @@ func (r *reboots) begin(e v1alpha1.LedgerEntry, reboot Expected) {
 	n, t := r.fleet.shown[e.Node], metav1.NewTime(reboot.EndsAt)
 	cordoned := n.Progress != nil && n.Progress.Seq == e.Seq && n.Progress.Cordoned
 	n.Progress, n.ProgressErr = &protocol.Progress{Seq: e.Seq, Phase: protocol.PhaseRebooting, BootID: n.BootID, At: t, Cordoned: cordoned}, nil
-	grant, _ := protocol.Publish(n.Record, e, r.fleet.Holder().Name, reboot.EndsAt)
+	grant, _ := protocol.Publish(n.Record, e, r.fleet.Ledger.Policy.Name, reboot.EndsAt)
 	n.Grant = &grant
 }
 
@@ -166,9 +166,9 @@ func (r *reboots) nextEnd() time.Time {
 
 // room returns the largest number of nodes that may be granted at once.
 func (r *reboots) room() int {
-	grants, own := r.fleet.Holder().Status.Grants, 0
+	grants, own := r.fleet.Ledger.Policy.Status.Grants, 0
 	for _, e := range grants {
-		if r.fleet.Owns(e) {
+		if r.fleet.Ledger.Owns(e) {
 			own++
 		}
 	}
@@ -181,8 +181,8 @@ func (r *reboots) domains() map[string]bool {
 	for name := range r.current {
 		busy[plan.Domain(policy, r.fleet.shown[name])] = true
 	}
-	for _, e := range r.fleet.Holder().Status.Grants {
-		if n := r.fleet.shown[e.Node]; n != nil && r.fleet.Owns(e) {
+	for _, e := range r.fleet.Ledger.Policy.Status.Grants {
+		if n := r.fleet.shown[e.Node]; n != nil && r.fleet.Ledger.Owns(e) {
 			busy[plan.Domain(policy, n)] = true
 		}
 	}
@@ -205,7 +205,7 @@ func (r *reboots) slots() []time.Time {
 
 // forget removes the current reboots, whose ends are known.
 func (r *reboots) forget() {
-	status := &r.fleet.Holder().Status
+	status := &r.fleet.Ledger.Policy.Status
 	status.Grants = slices.DeleteFunc(status.Grants, func(e v1alpha1.LedgerEntry) bool { return r.underWay(e.Node) })
 	for name := range r.current {
 		delete(r.fleet.shown, name)

@@ -203,6 +203,14 @@ func policyInvalid(c *choice, n *record.Node) *Blocked {
 	return o
 }
 
+// sharedPolicyNotFound blocks all nodes if the policy has no limit to share.
+func sharedPolicyNotFound(c *choice, _ *record.Node) *Blocked {
+	if c.Ledger.Missing == "" {
+		return nil
+	}
+	return blocked(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", c.name, c.Ledger.Missing)
+}
+
 func policyPaused(c *choice, _ *record.Node) *Blocked {
 	pause := c.Policy.Spec.Pause
 	if !c.paused() {

@@ -363,7 +363,7 @@ func TestResponsible(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := situation{policies: tc.policies, hosts: []*host{tc.host}}.snapshot()
-			same(t, "responsible", tc.want, plan.Responsible(values(tc.policies), s.Governor, s.Nodes[0]))
+			same(t, "responsible", tc.want, s.Governor.Responsible(s.Nodes[0]))
 		})
 	}
 }

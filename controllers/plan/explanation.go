@@ -58,25 +58,6 @@ var before = []check{
 	{reason: v1alpha1.ReasonPolicyConflict, passed: "one policy has the highest priority"},
 }
 
-// Responsible returns the policy whose plan answers for a node, or "". That is the policy that
-// holds the node in its ledger or has granted its reboot. Otherwise it is the one that governs the
-// node, or the first policy of a conflict.
-func Responsible(policies []v1alpha1.RebootPolicy, g Governor, n *record.Node) string {
-	for i := range policies {
-		if e := slices.IndexFunc(policies[i].Status.Grants, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); e >= 0 {
-			return g.OwnerOf(policies[i].Name, policies[i].Status.Grants[e])
-		}
-	}
-	if n.Grant != nil && n.Outstanding() && g.knows(n.Grant.Policy) {
-		return n.Grant.Policy
-	}
-	at := g.Govern(n)
-	if len(at.Rivals) > 0 {
-		return at.Rivals[0]
-	}
-	return at.Policy
-}
-
 // Explain explains one node, from the snapshot of the responsible policy, or from one without a
 // policy. It returns the zero Explanation if the node needs no reboot or is not in the snapshot.
 func Explain(s Snapshot, node string) Explanation {
@@ -84,7 +65,7 @@ func Explain(s Snapshot, node string) Explanation {
 		return ungoverned(decisionFor(Ungoverned(s.Governor, s.Nodes), node))
 	}
 	c := choose(s)
-	e := Explanation{Decision: decisionFor(c.plan.Decisions, node), Reboot: c.rebootOf(node)}
+	e := Explanation{Decision: decisionFor(c.plan.Decisions, node), Reboot: rebootOf(c, node)}
 	passed := func(check check) string { return cmp.Or(overruled(c.fleet, check.reason, node), check.passed) }
 	switch o := c.waiting[node]; {
 	case e.Reboot != nil:
@@ -96,6 +77,23 @@ func Explain(s Snapshot, node string) Explanation {
 		return ungoverned(e.Decision)
 	}
 	return e
+}
+
+// rebootOf returns the node's reboot unless it is over, even if the ledger still has to take it
+// back.
+func rebootOf(c *choice, node string) *underway.Reboot {
+	for _, t := range c.plan.UnderWay() {
+		if t.Entry.Node == node && t.Action != underway.ReleaseEntry {
+			return &t
+		}
+	}
+	for _, n := range c.orphans {
+		if n.Name == node {
+			t := c.reboot(c.entry(n))
+			return &t
+		}
+	}
+	return nil
 }
 
 // ungoverned explains a node that no policy governs, or that several select.

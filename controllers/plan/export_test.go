@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/utils/dump"
@@ -26,12 +25,9 @@ func AroundChecks(s Snapshot) (before, after string) {
 	return before, lookedAt(c)
 }
 
-// lookedAt prints a choice and what is known of granted reboots. Package dump cannot write a map
-// whose keys are structs.
+// lookedAt prints a choice and what is known of granted reboots.
 func lookedAt(c *choice) string {
-	f := *c.fleet
-	f.Governor.entries = nil
-	all := []any{choice{fleet: &f, slots: c.slots, ahead: c.ahead, unfinished: c.unfinished}, fmt.Sprint(c.Governor.entries)}
+	all := []any{choice{fleet: c.fleet, slots: c.slots, ahead: c.ahead, unfinished: c.unfinished}}
 	for _, r := range c.plan.UnderWay() {
 		all = append(all, r)
 	}

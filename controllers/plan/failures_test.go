@@ -66,14 +66,15 @@ func TestReboots_ADeletedNodeFailsIfItWasRebooting(t *testing.T) {
 				t.Fatalf("%s drains, and reboots by the ledger\n%v", n.Name, s)
 			}
 		}
-		if p.Halt.Halted || p.Halt.Reason == v1alpha1.ReasonResumed || snapshot.Ledger != nil || p.InLedgerOf != "" {
+		if p.Halt.Halted || p.Halt.Reason == v1alpha1.ReasonResumed || snapshot.Ledger.Apart() {
 			return
 		}
 		snapshot.Policy = snapshot.Policy.DeepCopy()
+		snapshot.Ledger = snapshot.Ledger.Updated(snapshot.Policy)
 		maxFailures(1)(snapshot.Policy)
 		snapshot.Policy.Status.History, snapshot.Policy.Status.Grants = nil, p.Ledger()
 		rebooting := slices.ContainsFunc(p.Ledger(), func(e v1alpha1.LedgerEntry) bool {
-			return e.RebootingAt != nil && snapshot.Governor.OwnerOf(snapshot.Policy.Name, e) == snapshot.Policy.Name
+			return e.RebootingAt != nil && snapshot.Ledger.Owns(e)
 		})
 		snapshot.Nodes = nil
 		if after := plan.Of(snapshot); after.Halt.Halted != rebooting {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
@@ -21,9 +22,8 @@ type Snapshot struct {
 	Now time.Time
 	// Policy is the policy to decide about. Its status is the ledger as last read.
 	Policy *v1alpha1.RebootPolicy
-	// Ledger is the policy whose ledger holds this policy's entries, as LedgerOf finds it, or nil
-	// if it is the policy's own.
-	Ledger *v1alpha1.RebootPolicy
+	// Ledger is the ledger that counts for the policy.
+	Ledger ledger.Ledger
 	// Governor knows every policy of the cluster.
 	Governor Governor
 	// Nodes are all nodes of the cluster, in any order: a node in the ledger may be governed by
@@ -63,34 +63,24 @@ type fleet struct {
 	// governed are the nodes that this policy governs, except those at rest, in no order. There may
 	// be thousands, so only the reported ones are sorted.
 	governed []*record.Node
-	// selected are all nodes that this policy governs, including those at rest. agents counts their
-	// agents.
+	// selected are all nodes that this policy governs, including those at rest.
 	selected []*record.Node
-	agents   report.AgentCount
 	// conflicts are the nodes that several policies of the same priority select, this one among
 	// them. The values are those policies.
 	conflicts map[string][]string
-	// withheld are the nodes that this policy selects but an invalid policy of higher priority
-	// governs, by the name of that policy.
-	withheld map[string][]string
 	// controlPlane are all control-plane nodes of the cluster, by name.
 	controlPlane []*record.Node
-	// entries are this policy's entries in its ledger, and inEntry the names of their nodes.
-	// orphans are the nodes with an outstanding grant that the ledger has lost.
-	entries []v1alpha1.LedgerEntry
-	inEntry map[string]bool
+	// entries are those of the ledger. orphans are the nodes with an outstanding grant that the
+	// ledger has lost.
+	entries ledger.Entries
 	orphans []*record.Node
-	// inLedger are the names of the nodes with an entry of any policy in the same ledger.
-	inLedger map[string]bool
-	// limited holds what else the limit counts.
-	limited limited
+	// others are the nodes of other policies that the limit counts, too.
+	others others
 	// unlisted are nodes with an outstanding grant of this policy that neither its ledger nor its
 	// selector has. The policy finishes or cancels each, and none of them takes a slot.
 	unlisted []*record.Node
-	// numbers tells which grant numbers are credible. believedFrom is the time when the first
-	// record dated in the future becomes credible, on any node, because its grant may be this
-	// policy's. It is zero if no record is.
-	numbers      record.Numbers
+	// believedFrom is the time when the first record dated in the future becomes credible, on any
+	// node, because its grant may be this policy's. It is zero if no record is.
 	believedFrom time.Time
 	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is this policy's own
 	// maxUnavailable if it has one besides the shared limit, or nil.
@@ -119,27 +109,19 @@ type fleet struct {
 // newFleet sorts a snapshot. If halt is nil, it is computed from all nodes of the snapshot.
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
-		Snapshot: s, name: s.Policy.Name, limited: limitedOf(s),
+		Snapshot: s, name: s.Policy.Name, entries: s.Ledger.Entries(), others: others{down: map[string]string{}},
 		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
-		numbers:    record.NumbersOf(s.Nodes, max(s.Governor.given, s.Policy.Status.Seq)), agents: report.CountAgents(s.Agents, s.Now),
-		selected: make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{}, withheld: map[string][]string{}, inEntry: map[string]bool{},
-		inLedger: map[string]bool{},
-	}
-	for _, e := range s.Holder().Status.Grants {
-		f.inLedger[e.Node] = true
-	}
-	f.entries = f.limited.own
-	for _, e := range f.entries {
-		f.inEntry[e.Node] = true
+		selected:   make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{},
 	}
 	if rings, err := ringedOf(s.Policy, s.Now); err != nil {
 		f.invalid = err.Error()
 	} else {
 		f.rings = rings
 	}
+	numbers := record.NumbersOf(s.Nodes, max(s.Governor.Ledgers.Seq, s.Policy.Status.Seq))
 	for _, n := range s.Nodes {
-		f.add(n)
+		f.add(n, numbers)
 	}
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *record.Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
@@ -150,7 +132,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	if err := cmp.Or(f.rings.scale(), scaleFirst(f)); err != nil {
 		f.invalid = err.Error()
 	}
-	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Governor.chained[f.name])
+	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Ledger.Invalid)
 	if halt == nil {
 		halt = new(haltOf(f.attempts, f.governed, f.reboots()))
 	}
@@ -160,8 +142,8 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 
 // reboots returns the granted reboots, in the order of the ledger.
 func (f *fleet) reboots() []underway.Reboot {
-	reboots := slices.Grow([]underway.Reboot(nil), len(f.entries))
-	for _, e := range f.entries {
+	reboots := slices.Grow([]underway.Reboot(nil), len(f.entries.Own))
+	for _, e := range f.entries.Own {
 		reboots = append(reboots, f.reboot(e))
 	}
 	return reboots
@@ -170,7 +152,7 @@ func (f *fleet) reboots() []underway.Reboot {
 // reboot decides what to do about one entry.
 func (f *fleet) reboot(e v1alpha1.LedgerEntry) underway.Reboot {
 	return underway.Pass{
-		Now: f.Now, Policy: f.Policy, Zone: f.Schedule.Zone(), Ledger: f.limited.ledger, Refused: f.Refused, Unread: f.Unread, Checks: checks{f},
+		Now: f.Now, Policy: f.Policy, Zone: f.Schedule.Zone(), Ledger: f.Ledger, Refused: f.Refused, Unread: f.Unread, Checks: checks{f},
 	}.Follow(e, f.byName[e.Node])
 }
 
@@ -197,10 +179,11 @@ func (f *fleet) windowState() v1alpha1.WindowState {
 
 func (f *fleet) dryRun() bool { return f.Policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun }
 
-func (f *fleet) add(n *record.Node) {
-	if !f.inEntry[n.Name] { // the ledger vouches for a record
+// add sorts a node by what the policy has to do with it, once its record is judged.
+func (f *fleet) add(n *record.Node, numbers record.Numbers) {
+	if f.entries.OwnOf(n.Name) == nil { // the ledger vouches for a record
 		var from time.Time
-		n, from = f.numbers.Judge(n, f.Now)
+		n, from = numbers.Judge(n, f.Now)
 		f.believedFrom = timing.Earliest(f.believedFrom, from)
 	}
 	held := f.held(n)
@@ -213,16 +196,13 @@ func (f *fleet) add(n *record.Node) {
 		f.govern(n, held)
 	case slices.Contains(g.Rivals, f.name):
 		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
-	case g.IsOf(f.limited.with):
-		f.limited.add(n, g, f.Governor.inLedger[n.Name])
-	}
-	if by := f.Governor.withholder(n, f.name); by != "" {
-		f.withheld[by] = append(f.withheld[by], n.Name)
+	case g.IsOf(f.Ledger.With):
+		f.others.add(n, g, len(f.Governor.Ledgers.Owners(n.Name)) > 0)
 	}
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
 	}
-	if !n.Outstanding() || f.inLedger[n.Name] || f.Governor.inOther(n, f.limited.ledger) || !f.answersFor(n, g) {
+	if !n.Outstanding() || f.entries.Has(n.Name) || f.Ledger.HeldInAnother(n) || !f.Ledger.AnswersFor(n, g.Policy == f.name) {
 		return
 	}
 	if g.Policy == f.name || f.selects(n) {
@@ -232,24 +212,34 @@ func (f *fleet) add(n *record.Node) {
 	}
 }
 
+// others are the nodes of other policies that the limit of the ledger counts, too.
+type others struct {
+	// governed is the number of those that one policy governs. Percentages count only these.
+	governed int
+	// down are the unavailable ones, with the cause.
+	down map[string]string
+}
+
+// add counts a node of another policy, or of several in conflict. granted is true if a ledger has
+// an entry for it.
+func (o *others) add(n *record.Node, g Governance, granted bool) {
+	if g.Policy != "" {
+		o.governed++
+	}
+	if n.Outstanding() || granted {
+		o.down[n.Name] = holdsGrant
+	} else if n.Unavailable() {
+		o.down[n.Name] = why(n)
+	}
+}
+
 // govern counts a node that this policy governs, and keeps it if there may be something to report
 // about it.
 func (f *fleet) govern(n *record.Node, held bool) {
 	f.selected = append(f.selected, n)
-	f.agents.Add(n, held)
 	if soaks := f.rings.add(n, f.Now); held || soaks || !n.AtRest(needsOf(f, n)) {
 		f.governed = append(f.governed, n)
 	}
-}
-
-// answersFor reports whether this policy has to finish an outstanding grant. That is the task of
-// the policy that gave it. If that is unknown or no longer exists, it falls to the policy that
-// governs the node. Otherwise the node would never release its slot.
-func (f *fleet) answersFor(n *record.Node, g Governance) bool {
-	if n.Grant != nil && (n.Grant.Policy == f.name || f.Governor.knows(n.Grant.Policy)) {
-		return n.Grant.Policy == f.name
-	}
-	return g.Policy == f.name
 }
 
 // selects reports whether this policy selects the node, even if another policy governs it. A policy
@@ -261,11 +251,11 @@ func (f *fleet) selects(n *record.Node) bool {
 
 // scale computes the limits in nodes, once all nodes are counted.
 func (f *fleet) scale() (err error) {
-	if f.limited.elsewhere {
+	if f.Ledger.Moved {
 		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), len(f.selected))
 		return err
 	}
-	if f.limit, err = Limit(f.limited.most, len(f.selected)+f.limited.selected); err != nil {
+	if f.limit, err = Limit(f.Ledger.Policy.Spec.MaxUnavailableOrDefault(), len(f.selected)+f.others.governed); err != nil {
 		return err
 	}
 	if own := f.Policy.Spec.OwnLimit(); own != nil {
@@ -275,25 +265,24 @@ func (f *fleet) scale() (err error) {
 	return err
 }
 
-// sharedLimit returns the limit of the ledger. If the spec no longer names that ledger, its limit
-// stays as it is.
-func (f *fleet) sharedLimit() int32 {
-	if f.Ledger != nil && f.limited.elsewhere {
-		return f.Ledger.Status.Limit
+// limitOf returns the name of the policy whose maxUnavailable is the smallest that counts.
+func (f *fleet) limitOf() string {
+	if f.Ledger.Moved || f.own != nil && *f.own <= f.limit {
+		return f.name
 	}
-	return f.limit
+	return f.Ledger.Policy.Name
 }
 
 // held reports whether the node is in the middle of a reboot, under any policy.
 func (f *fleet) held(n *record.Node) bool {
-	return n.Outstanding() || f.inLedger[n.Name]
+	return n.Outstanding() || f.entries.Has(n.Name)
 }
 
 // keepsBusy reports whether a node with a grant keeps its domain busy. A node that another policy
 // governs does not: only the limit is shared. Neither does a node that moved to this policy during
 // its reboot, once the granting policy reports it as lost.
 func (f *fleet) keepsBusy(n *record.Node) bool {
-	if f.inEntry[n.Name] || slices.Contains(f.orphans, n) {
+	if f.entries.OwnOf(n.Name) != nil || slices.Contains(f.orphans, n) {
 		return true
 	}
 	return f.Governor.Govern(n).Policy == f.name && !n.ReportedLost()
@@ -304,17 +293,9 @@ func byName(a, b *record.Node) int { return cmp.Compare(a.Name, b.Name) }
 // entry returns the ledger entry that an outstanding record should have.
 func (f *fleet) entry(n *record.Node) v1alpha1.LedgerEntry { return f.tagged(n.Entry(n.Name), n) }
 
-// entryOf returns the node's entry in the policy's ledger, or the zero entry.
-func (f *fleet) entryOf(n *record.Node) (entry v1alpha1.LedgerEntry) {
-	if i := slices.IndexFunc(f.entries, func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name }); i >= 0 {
-		entry = f.entries[i]
-	}
-	return entry
-}
-
 // tagged adds to the node's entry what the ledger holds besides the record: policy and ring.
 func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *record.Node) v1alpha1.LedgerEntry {
-	e.Policy, e.Ring = f.limited.tag(f.name), f.rings.name(n)
+	e.Policy, e.Ring = f.Ledger.Tag(), f.rings.name(n)
 	return record.Dated(e, f.Now)
 }
 

@@ -26,11 +26,6 @@ func (c checks) AwaitsGate(n *record.Node) *underway.Cause {
 	return gateUnknown(&choice{fleet: c.f}, n).cause()
 }
 
-// Replaced reports whether another policy's grant, or one in another ledger, is on the node.
-func (c checks) Replaced(n *record.Node) bool {
-	return c.f.Governor.replaced(n, c.f.name, c.f.limited.ledger)
-}
-
 // cause returns the reason and the message, or nil if nothing blocks.
 func (o *Blocked) cause() *underway.Cause {
 	if o == nil {
@@ -72,7 +67,7 @@ func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) underwa
 		s.Nodes = []*record.Node{n}
 	}
 	f := newFleet(s, &p.Halt)
-	for _, held := range f.entries {
+	for _, held := range f.entries.Own {
 		if held.Node == e.Node && held.Seq == e.Seq {
 			i := slices.IndexFunc(p.Reboots, func(t underway.Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
 			if i < 0 {

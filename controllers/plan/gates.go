@@ -245,7 +245,8 @@ func nextTry(c *choice, n *record.Node, r *protocol.PreflightReport) *Blocked {
 	case waits:
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
 			named(r.Closed), c.instant(until), c.attempts.RetryHint(n)).until(until)
-	case c.inEntry[n.Name] && !c.entryOf(n).Try:
+	}
+	if e := c.entries.OwnOf(n.Name); e != nil && !e.Try {
 		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can be drained", named(r.Closed))
 	}
 	return nil

@@ -10,27 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Governor knows which policy governs which node: the one of highest priority among those that
-// select it.
+// select it. A policy that governs no node may still have to finish a reboot, as the ledgers say.
 type Governor struct {
 	rules []rule
-	// names holds all policies, including those that govern nothing.
-	names map[string]bool
-	// given is the highest number in the ledgers of all policies.
-	given int64
-	// shares maps policies to the policy whose limit they share, if it can be used.
-	shares map[string]string
-	// unshared says, by policy, why the policy whose limit it shares cannot be used: it does not
-	// exist or is being deleted. chained says the same if that policy shares another limit itself,
-	// which is an error in the spec.
-	unshared, chained map[string]string
-	// entries are the entries of all ledgers, and inLedger the nodes in any of them.
-	entries  map[listed]bool
-	inLedger map[string]bool
+	// Ledgers are the ledgers of all policies, including those that govern nothing.
+	Ledgers ledger.Ledgers
 	// Invalid says, by policy, what is wrong with its selector. Such a policy governs no node, so
 	// its error cannot take nodes from other policies. It reports itself as not accepted.
 	Invalid map[string]string
@@ -53,17 +43,9 @@ func (r rule) selects(n *record.Node) bool {
 // NewGovernor compiles the selectors of all policies. A policy that is being deleted governs
 // nothing.
 func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
-	g := Governor{
-		names: map[string]bool{}, Invalid: map[string]string{}, shares: map[string]string{}, unshared: map[string]string{}, chained: map[string]string{},
-		entries: map[listed]bool{}, inLedger: map[string]bool{},
-	}
+	g := Governor{Ledgers: ledger.Of(policies), Invalid: map[string]string{}}
 	for i := range policies {
 		p := &policies[i]
-		g.names[p.Name], g.given = true, max(g.given, p.Status.Seq)
-		g.share(p, policies)
-		for _, e := range p.Status.Grants {
-			g.entries[listed{p.Name, e.Node, e.Seq}], g.inLedger[e.Node] = true, true
-		}
 		if p.DeletionTimestamp != nil {
 			continue
 		}
@@ -84,6 +66,21 @@ func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
 func isInvalid(p *v1alpha1.RebootPolicy) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionAccepted)
 	return c != nil && c.Reason == string(v1alpha1.ReasonInvalid) && c.ObservedGeneration == p.Generation
+}
+
+// withheld returns the nodes that a policy selects but an invalid policy of higher priority
+// governs, by the name of that policy.
+func (g Governor) withheld(nodes []*record.Node, policy string) map[string][]string {
+	withheld := map[string][]string{}
+	if !slices.ContainsFunc(g.rules, func(r rule) bool { return r.invalid }) {
+		return withheld
+	}
+	for _, n := range nodes {
+		if by := g.withholder(n, policy); by != "" {
+			withheld[by] = append(withheld[by], n.Name)
+		}
+	}
+	return withheld
 }
 
 // withholder returns the invalid policy that governs the node although this one selects it too,
@@ -167,8 +164,7 @@ func (g Governor) leaves(n *record.Node) bool {
 // policy governs the node and the granting policy was removed by force.
 func (g Governor) abandons(n *record.Node) *Blocked {
 	at := g.Govern(n)
-	granted := n.Grant != nil && g.knows(n.Grant.Policy)
-	if at.Policy != "" || !n.Outstanding() || granted || g.inLedger[n.Name] {
+	if at.Policy != "" || !n.Outstanding() || g.Ledgers.Finishes(n) != "" {
 		return nil
 	}
 	const gone = "the policy that granted this reboot was deleted, and "
@@ -178,8 +174,6 @@ func (g Governor) abandons(n *record.Node) *Blocked {
 	return blocked(v1alpha1.ReasonNoPolicy, gone+"no policy selects the node; create a RebootPolicy that selects it%s", g.unread())
 }
 
-func (g Governor) knows(policy string) bool { return g.names[policy] }
-
 // unread names the policies whose selectors cannot be evaluated, because they might select the
 // node.
 func (g Governor) unread() string {
@@ -187,4 +181,52 @@ func (g Governor) unread() string {
 		return ""
 	}
 	return "; spec.nodeSelector cannot be evaluated in " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
+}
+
+// Responsible returns the policy whose plan answers for a node, or "". That is the policy that has
+// to finish its reboot. Otherwise it is the one that governs the node, or the first policy of a
+// conflict.
+func (g Governor) Responsible(n *record.Node) string {
+	at := g.Govern(n)
+	if len(at.Rivals) > 0 {
+		at.Policy = at.Rivals[0]
+	}
+	return cmp.Or(g.Ledgers.Finishes(n), at.Policy)
+}
+
+// Affected returns the policies whose plans depend on a node: the one that governs it, or all that
+// conflict over it, with those that share their limits, and those that have granted it a reboot. ""
+// stands for the nodes without a policy.
+func (g Governor) Affected(n *record.Node) []string {
+	at := g.Govern(n)
+	selecting, names := at.Rivals, g.Ledgers.Owners(n.Name)
+	if len(selecting) == 0 {
+		selecting = []string{at.Policy}
+	}
+	if n.Grant != nil {
+		names = append(names, n.Grant.Policy)
+	}
+	for _, name := range selecting {
+		names = append(append(names, name), g.Ledgers.SharedWith(name)...)
+	}
+	if n.ControlPlane { // each policy checks all of them before it grants one
+		names = append(names, g.Ledgers.Policies()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Freed returns the policies whose nodes may wait for the slot of an entry that has left a ledger.
+// The node is nil if it does not exist.
+func (g Governor) Freed(holder string, e v1alpha1.LedgerEntry, n *record.Node) []string {
+	owner, names := g.Ledgers.Owner(holder, e), g.Ledgers.SharedWith(holder)
+	if owner != holder { // which may not share the limit any more
+		names = append(names, holder)
+	}
+	if n == nil {
+		return names
+	}
+	// The limit of the policy that governs the node counts it, whatever ledger has the entry. The
+	// owner plans again by itself after it has released the entry.
+	return append(names, slices.DeleteFunc(g.Affected(n), func(name string) bool { return name == owner })...)
 }

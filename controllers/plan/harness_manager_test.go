@@ -53,7 +53,7 @@ func (c *cluster) pass(name string) bool {
 
 func (c *cluster) snapshot(name string) plan.Snapshot {
 	s := plan.Snapshot{Now: c.now, Policy: c.policies[name].DeepCopy(), Governor: c.governor(), Nodes: c.views()}
-	s.Ledger = s.Governor.LedgerOf(s.Policy, c.all()).DeepCopy()
+	s.Ledger = s.Governor.Ledgers.For(s.Policy)
 	schedule, err := window.Of(&s.Policy.Spec)
 	if err != nil {
 		s.WindowInvalid = err.Error()
@@ -108,7 +108,7 @@ func (c *cluster) applyReboots(name string, p plan.Plan, tried map[string]underw
 }
 
 func (c *cluster) applyReboot(name string, t underway.Reboot) {
-	h, n, holder := c.hosts[t.Entry.Node], t.Node, c.snapshot(name).Holder().Name
+	h, n, holder := c.hosts[t.Entry.Node], t.Node, c.snapshot(name).Ledger.Policy.Name
 	switch t.Action {
 	case underway.PublishGrant:
 		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
@@ -279,10 +279,12 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	if len(p.Released()) == 0 {
 		return
 	}
-	// The event of a freed slot wakes every policy whose nodes wait for it.
-	for _, shares := range append(c.governor().SharedWith(name), p.InLedgerOf) {
-		if shares != name {
-			c.wakePolicy(shares)
+	// The event of a freed slot wakes every other policy whose nodes wait for it.
+	for _, t := range p.Released() {
+		for _, affected := range c.governor().Freed(p.InLedgerOf, t.Entry, t.Node) {
+			if affected != name {
+				c.wakePolicy(affected)
+			}
 		}
 	}
 }
@@ -292,9 +294,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	after := before.DeepCopy()
 	s := &after.Status
 	s.Limit, s.Seq, s.History, s.Gates = p.Limit, max(s.Seq, p.Seq), p.History(s.History, c.now), p.Gates
-	if p.InLedgerOf == "" {
-		s.Grants = p.Entries()
-	}
+	p.Enter(name, s)
 	c.putRun(name, before.Status, s, p)
 	for _, t := range p.Released() {
 		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == protocol.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
@@ -311,7 +311,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	c.checkStatus(before, after)
 	c.put(after)
 	switch {
-	case p.InLedgerOf == "" || p.RunMoves && !p.LedgerChanges():
+	case p.InLedgerOf == name || p.RunMoves && !p.LedgerChanges():
 	case c.chance(20):
 		c.add("the manager dies between the history and the ledger, another one takes over")
 		c.woken[name] = true
@@ -340,7 +340,7 @@ func (c *cluster) putRun(name string, before v1alpha1.RebootPolicyStatus, s *v1a
 func (c *cluster) putShared(p plan.Plan) {
 	before := c.policies[p.InLedgerOf]
 	after := before.DeepCopy()
-	after.Status.Limit, after.Status.Seq, after.Status.Grants = p.SharedLimit, p.Seq, p.Entries()
+	p.Enter(after.Name, &after.Status)
 	c.checkStatus(before, after)
 	c.put(after)
 }

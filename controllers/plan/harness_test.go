@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -193,20 +192,8 @@ func (c *cluster) wake(node *corev1.Node) {
 	if node == nil {
 		return
 	}
-	governor := c.governor()
-	g := governor.Govern(new(record.Of(node)))
-	for _, name := range slices.Concat(g.Rivals, []string{g.Policy}, governor.SharedWith(g.Policy)) {
+	for _, name := range c.governor().Affected(new(record.Of(node))) {
 		c.wakePolicy(name)
-	}
-	if grant, err := protocol.ParseGrant(node.Annotations); err == nil && grant != nil {
-		c.wakePolicy(grant.Policy)
-	}
-	for name, p := range c.policies {
-		for _, e := range p.Status.Grants {
-			if e.Node == node.Name {
-				c.wakePolicy(governor.OwnerOf(name, e))
-			}
-		}
 	}
 }
 

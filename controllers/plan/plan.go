@@ -16,6 +16,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -31,8 +32,9 @@ import (
 // Plan is everything that is decided about one policy from one snapshot.
 type Plan struct {
 	// Limit is maxUnavailable in nodes. If the policy shares a limit and has its own, it is the
-	// smaller one.
-	Limit int32
+	// smaller one. LimitOf is the name of the policy that sets it.
+	Limit   int32
+	LimitOf string
 	// SharedLimit is the limit of the ledger's policy. It counts the nodes of all policies that
 	// share it.
 	SharedLimit int32
@@ -46,8 +48,7 @@ type Plan struct {
 	Unshared string
 	// Seq is the ledger's sequence number after this plan.
 	Seq int64
-	// InLedgerOf is the policy whose ledger holds the entries, or empty for the policy's own
-	// ledger.
+	// InLedgerOf is the name of the policy whose ledger holds the entries.
 	InLedgerOf string
 	// Others are entries of other policies in the same ledger.
 	Others []v1alpha1.LedgerEntry
@@ -175,19 +176,16 @@ func underWay(f *fleet) *choice {
 	reboots := f.reboots()
 	crowdOut(f, reboots)
 	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
-		Limit: f.limit, SharedLimit: f.sharedLimit(), SharedWith: f.limited.with, Unshared: f.Governor.unshared[f.name],
-		Seq: f.Policy.Status.Seq, Others: f.limited.others, Reboots: reboots,
-		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: conflictsOf(f), Withheld: f.withheld,
+		Limit: f.limit, LimitOf: f.limitOf(), SharedLimit: f.Ledger.LimitAfter(f.limit), SharedWith: f.Ledger.With, Unshared: f.Ledger.Missing,
+		Seq: max(f.Policy.Status.Seq, f.Ledger.Policy.Status.Seq), InLedgerOf: f.Ledger.Policy.Name, Others: f.entries.Others, Reboots: reboots,
+		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: conflictsOf(f),
 	}}
 	if f.own != nil {
 		c.plan.Limit = min(f.limit, *f.own)
 	}
-	if f.Ledger != nil {
-		c.plan.InLedgerOf, c.plan.Seq = f.Ledger.Name, max(c.plan.Seq, f.Ledger.Status.Seq)
-	}
 	for i, t := range c.plan.Reboots {
-		was := f.entries[i]
-		c.plan.notes = c.plan.notes || f.Ledger != nil && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
+		was := f.entries.Own[i]
+		c.plan.notes = c.plan.notes || f.Ledger.Apart() && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
 	}
 	for _, n := range f.unlisted {
 		c.plan.Unlisted = append(c.plan.Unlisted, f.reboot(f.entry(n)))
@@ -204,13 +202,18 @@ func (c *choice) report() {
 	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), c.slots.unavailable(c.fleet), stallOf(c)
 	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
-	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), c.agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
-	c.count()
+	agents := report.CountAgents(c.Agents, c.Now)
+	for _, n := range c.selected {
+		agents.Add(n, c.held(n))
+	}
+	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
+	p.Withheld = c.Governor.withheld(c.Nodes, c.name)
+	c.count(agents.Reporting)
 	p.Batch = c.slots.first.batch(p)
 	if waitsForGates(p, c.waiting) {
 		p.WaitsForGates, p.Gates = len(c.gates) > 0, gateStatus(c.fleet)
 	}
-	p.Next = c.next()
+	p.Next = c.next(agents.MissedAt)
 }
 
 // UnderWay returns the Reboots and the Unlisted.
@@ -225,6 +228,22 @@ func (p *Plan) Entries() []v1alpha1.LedgerEntry {
 	entries := slices.Concat(p.Others, p.Ledger())
 	slices.SortStableFunc(entries, func(a, b v1alpha1.LedgerEntry) int { return cmp.Compare(a.Seq, b.Seq) })
 	return entries
+}
+
+// Enter puts the ledger after the plan into the status of a policy, if that policy has it.
+func (p *Plan) Enter(policy string, status *v1alpha1.RebootPolicyStatus) {
+	if policy == p.InLedgerOf {
+		status.Limit, status.Seq, status.Grants = p.SharedLimit, p.Seq, p.Entries()
+	}
+}
+
+// Together says how many slots of a shared limit are in use, or returns "" if the policy shares
+// with nobody.
+func (p *Plan) Together() string {
+	if p.SharedWith == nil {
+		return ""
+	}
+	return fmt.Sprintf("policies %s have %d of at most %d together", list(p.SharedWith), len(p.Entries()), p.SharedLimit)
 }
 
 // Ledger returns the policy's entries after the plan.
@@ -265,7 +284,7 @@ func (p *Plan) Released() []underway.Reboot {
 // once the ledger has recorded its number. Until then it counts against the limit.
 func (c *choice) adopt() {
 	p := &c.plan
-	before, entries := c.Holder().Status.Seq, len(p.Others)+len(c.entries)-len(p.Released())
+	before, entries := c.Ledger.Policy.Status.Seq, len(p.Others)+len(c.entries.Own)-len(p.Released())
 	for _, n := range c.orphans {
 		e := c.tagged(protocol.Adopt(n.Record, n.Name, c.Now), n)
 		p.Seq = max(p.Seq, e.Seq)
@@ -322,21 +341,4 @@ func (c *choice) grantAmong(ring []*record.Node) {
 		e.NeedSince, e.OSVersion, e.KernelVersion, e.Try = n.NeedSince(), n.OSVersion, n.Kernel, c.tries(n) > 0
 		c.plan.Seq, c.plan.Granted = e.Seq, append(c.plan.Granted, e)
 	}
-}
-
-// rebootOf returns the node's reboot unless it is over, even if the ledger still has to take it
-// back.
-func (c *choice) rebootOf(node string) *underway.Reboot {
-	for _, t := range c.plan.UnderWay() {
-		if t.Entry.Node == node && t.Action != underway.ReleaseEntry {
-			return &t
-		}
-	}
-	for _, n := range c.orphans {
-		if n.Name == node {
-			t := c.reboot(c.entry(n))
-			return &t
-		}
-	}
-	return nil
 }

@@ -72,7 +72,7 @@ var features = []struct {
 		return s.Policy.Spec.Shared() != ""
 	}},
 	{"a limit that another policy shares", func(t *rapid.T, s *situation) { s.share(t, "rivals", "workers") }, func(s plan.Snapshot, _ *record.Node) bool {
-		return s.Policy.Spec.Shared() == "" && s.Governor.SharedWith(s.Policy.Name) != nil
+		return s.Policy.Spec.Shared() == "" && s.Ledger.With != nil
 	}},
 	{"hooks", func(_ *rapid.T, s *situation) { hooked("example.com/a")(s.policies[0]) }, func(s plan.Snapshot, _ *record.Node) bool {
 		return len(s.Policy.Spec.HooksOrDefault().Before) > 0

@@ -110,7 +110,7 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 				down++
 			}
 		}
-		seq := max(snapshot.Policy.Status.Seq, snapshot.Holder().Status.Seq)
+		seq := max(snapshot.Policy.Status.Seq, snapshot.Ledger.Policy.Status.Seq)
 		for _, e := range p.Granted {
 			n, ok := nodes[e.Node]
 			if !ok || !n.NeedsReboot() || !n.Ready || n.Deleting || n.Paused(snapshot.Now) || n.BlockedBy != nil || n.Outstanding() || n.Seen() >= e.Seq ||
@@ -130,8 +130,8 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 		if slices.ContainsFunc(p.Granted, func(e v1alpha1.LedgerEntry) bool { return !used[e.Node] }) && down > int(p.SharedLimit) {
 			t.Fatalf("%d nodes down, limit %d\n%v", down, p.SharedLimit, s)
 		}
-		if limit := snapshot.Policy.Spec.Shared(); len(p.Granted) > 0 && cmp.Or(limit, snapshot.Policy.Name) != snapshot.Holder().Name {
-			t.Fatalf("granted in the ledger of %s, and the limit of %s counts\n%v", snapshot.Holder().Name, limit, s)
+		if limit := snapshot.Policy.Spec.Shared(); len(p.Granted) > 0 && cmp.Or(limit, snapshot.Policy.Name) != snapshot.Ledger.Policy.Name {
+			t.Fatalf("granted in the ledger of %s, and the limit of %s counts\n%v", snapshot.Ledger.Policy.Name, limit, s)
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestReboots_AnswersForEachNode(t *testing.T) {
 // inALedger reports whether the policy's ledger, or the one that it shares, has an entry for the
 // node from any policy.
 func inALedger(s plan.Snapshot, node string) bool {
-	return slices.ContainsFunc(slices.Concat(s.Policy.Status.Grants, s.Holder().Status.Grants), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
+	return slices.ContainsFunc(slices.Concat(s.Policy.Status.Grants, s.Ledger.Policy.Status.Grants), func(e v1alpha1.LedgerEntry) bool { return e.Node == node })
 }
 
 func ledgerOf(reboots []underway.Reboot) []v1alpha1.LedgerEntry {
@@ -375,18 +375,17 @@ func TestReboots_NextIsAhead(t *testing.T) {
 // written.
 func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
-		holder := snapshot.Holder().DeepCopy()
+		holder := snapshot.Ledger.Policy.DeepCopy()
 		for i, e := range holder.Status.Grants {
 			at := slices.IndexFunc(p.Reboots, func(r underway.Reboot) bool { return r.Entry.Node == e.Node && r.Entry.Seq == e.Seq })
-			if at >= 0 && snapshot.Owns(e) {
+			if at >= 0 && snapshot.Ledger.Owns(e) {
 				holder.Status.Grants[i].At = p.Reboots[at].Entry.At
 			}
 		}
-		if snapshot.Ledger == nil {
+		if !snapshot.Ledger.Apart() {
 			snapshot.Policy = holder
-		} else {
-			snapshot.Ledger = holder
 		}
+		snapshot.Ledger = snapshot.Ledger.Updated(holder)
 		p = plan.Of(snapshot)
 		ahead := rapid.SampledFrom([]time.Duration{time.Second, minute, 10 * minute, time.Hour, 24 * time.Hour}).Draw(t, "ahead")
 		last := evening.Add(60 * 24 * time.Hour)
@@ -398,6 +397,7 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 		}
 		if p.Halt.Halted {
 			snapshot.Policy = snapshot.Policy.DeepCopy()
+			snapshot.Ledger = snapshot.Ledger.Updated(snapshot.Policy)
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
 		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {

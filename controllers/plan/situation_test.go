@@ -34,9 +34,8 @@ func (s situation) snapshot() plan.Snapshot {
 	if s.window != nil {
 		snapshot.Window = *s.window
 	}
-	policies := values(s.policies)
-	snapshot.Governor = plan.NewGovernor(policies)
-	snapshot.Ledger = snapshot.Governor.LedgerOf(snapshot.Policy, policies)
+	snapshot.Governor = plan.NewGovernor(values(s.policies))
+	snapshot.Ledger = snapshot.Governor.Ledgers.For(snapshot.Policy)
 	for _, h := range s.hosts {
 		snapshot.Nodes = append(snapshot.Nodes, new(h.view()))
 	}

@@ -96,7 +96,7 @@ type slots struct {
 }
 
 func slotsOf(f *fleet, reboots []underway.Reboot) *slots {
-	s := &slots{share: *shareOf(f.limit, f.limited.most, f.limited.of()), rings: map[int]*share{}, domains: map[string]bool{}}
+	s := &slots{share: *shareOf(f.limit, f.Ledger.Policy.Spec.MaxUnavailableOrDefault(), f.Ledger.Counted()), rings: map[int]*share{}, domains: map[string]bool{}}
 	if f.own != nil {
 		s.own = shareOf(*f.own, *f.Policy.Spec.OwnLimit(), " of policy "+f.name)
 	}
@@ -107,7 +107,10 @@ func slotsOf(f *fleet, reboots []underway.Reboot) *slots {
 		s.rings[ring] = shareOf(limit, *is.MaxUnavailable, " of ring "+is.Name)
 		s.rings[ring].none = fmt.Sprintf("maxUnavailable of ring %s is 0: no node of it may be rebooted", is.Name)
 	}
-	f.limited.take(&s.share)
+	maps.Copy(s.used, f.others.down)
+	for _, e := range f.entries.Others {
+		s.share.grant(e.Node)
+	}
 	for _, n := range f.governed {
 		s.count(n, f.rings.Of(n))
 	}
@@ -184,9 +187,14 @@ func (s *slots) use(node string, ring int, why string) {
 // grant counts an entry of the ledger.
 func (s *slots) grant(node string, ring int) {
 	for _, share := range s.of(ring) {
-		share.granted++
-		share.used[node] = holdsGrant
+		share.grant(node)
 	}
+}
+
+// grant counts an entry of the ledger.
+func (s *share) grant(node string) {
+	s.granted++
+	s.used[node] = holdsGrant
 }
 
 // take gives the node a slot.
@@ -206,8 +214,9 @@ func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 // budgetExhausted keeps reboots within maxUnavailable of the policy and of the node's ring. A node
 // that is already down takes no new slot.
 func budgetExhausted(c *choice, n *record.Node) *Blocked {
-	if o := c.limited.otherLedger(c.name); o != nil {
-		return o
+	if c.Ledger.Moved {
+		return blocked(v1alpha1.ReasonBudgetExhausted, forItsTurn+"spec.concurrency.shared changed, and reboots of policy %s "+
+			"still count against the limit of policy %s", c.name, c.Ledger.Policy.Name)
 	}
 	for _, share := range c.slots.of(c.rings.Of(n)) {
 		if o := share.exhausted(n, c.Now); o != nil {

@@ -17,11 +17,12 @@ import (
 // maxNodes is the number of names that a status lists for one reason, and the number in a message.
 const maxNodes = 5
 
-// count computes the numbers for status and metrics.
-func (c *choice) count() {
+// count computes the numbers for status and metrics, given the number of nodes that have reported
+// whether they need a reboot.
+func (c *choice) count(reporting int) {
 	p, counts := &c.plan, &c.plan.Counts
 	*counts = v1alpha1.NodeCounts{
-		Selected: int32(len(c.selected)), Reporting: int32(c.agents.Reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(c.slots.used)),
+		Selected: int32(len(c.selected)), Reporting: int32(reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(c.slots.used)),
 	}
 	if p.Deadlines != nil {
 		counts.Overdue = p.Deadlines.Passed
@@ -90,8 +91,9 @@ var needNoAction = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
 }
 
-// next returns the next time at which the plan changes by itself.
-func (c *choice) next() time.Time {
+// next returns the next time at which the plan changes by itself, given the time when the next node
+// counts as missing its agent.
+func (c *choice) next(missedAt time.Time) time.Time {
 	var next time.Time
 	consider := func(instants ...time.Time) {
 		for _, t := range instants {
@@ -100,7 +102,7 @@ func (c *choice) next() time.Time {
 			}
 		}
 	}
-	consider(c.Window.Next, c.agents.MissedAt, c.run.until, c.believedFrom, record.NextComes(c.Policy, c.Now))
+	consider(c.Window.Next, missedAt, c.run.until, c.believedFrom, record.NextComes(c.Policy, c.Now))
 	if deadlines := c.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}

@@ -38,7 +38,7 @@ func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes [
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)
 		s.Window = s.Schedule.At(now)
 		s.Gates, s.GatesInvalid = policy.Status.Gates, gatesInvalid(policy)
-		s.Ledger = s.Governor.LedgerOf(policy, policies)
+		s.Ledger = s.Governor.Ledgers.For(policy)
 	}
 	return s
 }

@@ -146,9 +146,9 @@ func limitOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 	if decided.Limit > 0 || len(all.Governed(p.Name)) == 0 {
 		return
 	}
-	limits, of := p, ""
-	if name := p.Spec.Shared(); name != "" && decided.SharedWith != nil && decided.SharedLimit == 0 {
-		limits, of = all.Policy(name), " of policy "+name+", whose limit it shares,"
+	limits, of := all.Policy(decided.LimitOf), ""
+	if limits.Name != p.Name {
+		of = " of policy " + limits.Name + ", whose limit it shares,"
 	}
 	most := limits.Spec.MaxUnavailableOrDefault()
 	f.add(Problem, fmt.Sprintf("policy %s grants nothing: maxUnavailable%s is %s", p.Name, of, most.String()),

@@ -111,7 +111,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if node == nil {
 		return Explanation{}, fmt.Errorf("node %q not found", name)
 	}
-	policy := f.Policy(plan.Responsible(f.Policies, f.Governor, node))
+	policy := f.Policy(f.Governor.Responsible(node))
 	answer := plan.Explain(f.Snapshot(policy), name)
 	e := Explanation{
 		Node: name, At: f.Now, Reason: answer.Decision.Reason, Message: answer.Decision.Message, Until: answer.Until,

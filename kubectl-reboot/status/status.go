@@ -133,10 +133,7 @@ func Of(f fleet.Fleet, names ...string) Status {
 func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	s := f.Snapshot(policy)
 	p := plan.Of(s)
-	most := policy.Spec.MaxUnavailableOrDefault()
-	if name := policy.Spec.Shared(); name != "" && p.SharedWith != nil && policy.Spec.OwnLimit() == nil {
-		most = f.Policy(name).Spec.MaxUnavailableOrDefault()
-	}
+	most := f.Policy(p.LimitOf).Spec.MaxUnavailableOrDefault()
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,

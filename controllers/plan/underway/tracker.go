@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -27,8 +28,8 @@ type Pass struct {
 	Policy *v1alpha1.RebootPolicy
 	// Zone is the time zone of messages.
 	Zone *time.Location
-	// Ledger is the name of the policy with the ledger.
-	Ledger string
+	// Ledger is the ledger that holds them.
+	Ledger ledger.Ledger
 	// Refused are the writes that the API server refused last, by node.
 	Refused map[string]Refusal
 	// Unread are the nodes that could not be read live. They keep their slots, because an entry is
@@ -48,8 +49,6 @@ type Checks interface {
 	// AwaitsGate returns the message about a gate that has to answer before the grant is published,
 	// or nil.
 	AwaitsGate(n *record.Node) *Cause
-	// Replaced reports whether another policy's grant, or one in another ledger, is on the node.
-	Replaced(n *record.Node) bool
 }
 
 // Cause says why a grant is cancelled or not published yet.
@@ -87,7 +86,7 @@ func (t *tracker) track() {
 		t.gone("the Node object was deleted")
 	case protocol.Gone(n.Record, e):
 		t.gone("the Node object was deleted, and another one was registered under its name")
-	case protocol.Overtaken(n.Record, e, t.pass.Ledger) && t.pass.Checks.Replaced(n):
+	case t.pass.Ledger.Overtaken(n, e):
 		t.Action, t.Reason, t.Message = ReleaseEntry, v1alpha1.ReasonCancelled, "a grant of policy "+n.Grant.Policy+" replaced it"
 	case protocol.Releasable(n.Record, e):
 		t.Action = ReleaseEntry
