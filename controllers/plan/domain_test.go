@@ -88,6 +88,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"a node of another policy that did not come back does not make its domain busy":    {moved(notReady, permitted(v1alpha1.ReasonRebootTimedOut)), []string{"a"}, nil},
 		"a node of another policy whose after-hooks refused does not make its domain busy": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
 		"a node of another policy whose agent is silent does not make its domain busy":     {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
+		"a node in a conflict that the other policy has granted makes its domain busy":     {moved(label("pool", "other")), nil, map[string]string{"a": busy("zone=y")}},
 		"an entry whose reboot is over keeps no domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x),
 				newHost("b", y, grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))),

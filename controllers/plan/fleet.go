@@ -280,12 +280,13 @@ func (f *fleet) held(n *record.Node) bool {
 
 // keepsBusy reports whether a node with a grant keeps its domain busy. A node that another policy
 // governs does not: only the limit is shared. Neither does a node that moved to this policy during
-// its reboot, once the granting policy reports it as lost.
+// its reboot, or that several policies select by now, once the granting policy reports it as lost.
 func (f *fleet) keepsBusy(n *record.Node) bool {
 	if f.entries.OwnOf(n.Name) != nil || slices.Contains(f.orphans, n) {
 		return true
 	}
-	return f.Governor.Govern(n).Policy == f.name && !n.ReportedLost()
+	_, conflicts := f.conflicts[n.Name]
+	return (conflicts || f.Governor.Govern(n).Policy == f.name) && !n.ReportedLost()
 }
 
 func byName(a, b *record.Node) int { return cmp.Compare(a.Name, b.Name) }
