@@ -48,7 +48,7 @@ func isCommand(text string) bool {
 
 // pageStep matches a block of code with its language, a piece of code in the text, or the phrase
 // that ends a need.
-var pageStep = regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```|`([^`\n]+)`|takes it back")
+var pageStep = regexp.MustCompile("(?s)```([a-z]*)\n(.*?)```|`([^`\n]+)`|ends the need")
 
 // conditionWord matches a status and a reason of RebootRequired.
 var conditionWord = regexp.MustCompile(`^(True|False|Unknown) [A-Z][A-Za-z]+$`)

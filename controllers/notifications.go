@@ -89,8 +89,8 @@ func started(policy string, p plan.Plan) string {
 			nodes = append(nodes, d.Node)
 		}
 	}
-	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %s it: %s.", policy, p.Limit,
-		message.Count(len(nodes), "needs", "need"), message.Names(nodes, named))
+	return fmt.Sprintf("Policy %s begins to reboot nodes, at most %d at once. %s a reboot: %s.", policy, p.Limit,
+		message.Count(len(nodes), "node needs", "nodes need"), message.Names(nodes, named))
 }
 
 // finished summarizes the run from what the status has recorded, and names what needs a person on the

@@ -65,7 +65,7 @@ var _ = Describe("A service that is notified", func() {
 		p := f.policy("workers", notifies("notified-of-runs"))
 		Eventually(f.granted).Should(HaveLen(1))
 		Eventually(hook.messages).Should(ConsistOf(And(
-			HavePrefix("Policy "+p.Name+" begins to reboot nodes, at most 1 at once. 2 need it: "), ContainSubstring(f.nodes[0]), ContainSubstring(f.nodes[1]))))
+			HavePrefix("Policy "+p.Name+" begins to reboot nodes, at most 1 at once. 2 nodes need a reboot: "), ContainSubstring(f.nodes[0]), ContainSubstring(f.nodes[1]))))
 		Expect(policyStatus(p).Run).To(HaveField("Rebooted", BeZero()))
 
 		By("a second manager, which goes on with the run")
@@ -91,7 +91,7 @@ var _ = Describe("A service that is notified", func() {
 		cpus, gpus := makeFleet(1), makeFleet(2)
 		gpus.need(gpus.nodes[0])
 		p := gpus.policy("gpu", sharing(cpus.policy("workers")), notifies("notified-of-shared-runs", v1alpha1.NotifyStarted))
-		Eventually(hook.messages).Should(ConsistOf("Policy " + p.Name + " begins to reboot nodes, at most 1 at once. 1 needs it: " + gpus.nodes[0] + "."))
+		Eventually(hook.messages).Should(ConsistOf("Policy " + p.Name + " begins to reboot nodes, at most 1 at once. 1 node needs a reboot: " + gpus.nodes[0] + "."))
 	})
 
 	It("that cannot be notified delays no reboot, and an event reports it", func() {

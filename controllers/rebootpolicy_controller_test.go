@@ -196,7 +196,7 @@ var _ = Describe("Manager", func() {
 		Eventually(grantsOf).WithArguments(p).Should(HaveLen(1))
 		withdrawn := policyStatus(p).Grants[0]
 		f.need(f.nodes[1:3]...)
-		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(HavePrefix("node "+refusing+" has held a slot"), MatchRegexp(`the grant is withdrawn [^;]* UTC, and the slot is given back`)))
+		Eventually(func() string { return conditionOf(p, v1alpha1.ConditionProgressing).Message }).Should(And(HavePrefix("node "+refusing+" has held a slot"), MatchRegexp(`the grant will be withdrawn [^;]* UTC, which frees the slot`)))
 		Consistently(f.granted, "300ms").Should(BeEmpty())
 
 		now.forward(6 * time.Minute)

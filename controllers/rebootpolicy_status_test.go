@@ -50,12 +50,12 @@ func TestLastReboot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, back, want *metav1.Time
 	}{
-		"the first":                           {nil, later(-time.Minute), later(-time.Minute)},
-		"a later one":                         {later(-time.Hour), later(-time.Minute), later(-time.Minute)},
-		"an earlier one":                      {later(0), later(-time.Minute), later(0)},
-		"a leader that is a little ahead":     {later(4 * time.Minute), later(-time.Minute), later(4 * time.Minute)},
-		"a leader that was a day ahead":       {later(24 * time.Hour), later(-time.Minute), later(-time.Minute)},
-		"a leader that no other has followed": {later(24 * time.Hour), nil, later(24 * time.Hour)},
+		"the first":                              {nil, later(-time.Minute), later(-time.Minute)},
+		"a later reboot":                         {later(-time.Hour), later(-time.Minute), later(-time.Minute)},
+		"an earlier reboot":                      {later(0), later(-time.Minute), later(0)},
+		"a leader whose clock is slightly ahead": {later(4 * time.Minute), later(-time.Minute), later(4 * time.Minute)},
+		"a leader whose clock was a day ahead":   {later(24 * time.Hour), later(-time.Minute), later(-time.Minute)},
+		"a leader without a successor":           {later(24 * time.Hour), nil, later(24 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, p := &v1alpha1.RebootPolicy{}, plan.Plan{}
@@ -93,8 +93,8 @@ func TestStatusOf_NamesEachConflict(t *testing.T) {
 	status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: []plan.Conflict{
 		{Policies: []string{"a", "b"}, Nodes: []string{"n1", "n2"}, Pending: []string{"n2"}}, {Policies: []string{"b", "c"}, Nodes: []string{"n3"}},
 	}}, window.State{}, time.Time{})
-	const want = "2 nodes are not rebooted (1 needs it): policies a, b select n1, n2 with the same priority; raise spec.priority of one. " +
-		"1 node is not rebooted (0 need it): policies b, c select n3 with the same priority; raise spec.priority of one"
+	const want = "2 nodes are not rebooted (1 needs a reboot): policies a, b select n1, n2 with the same priority; raise spec.priority of one. " +
+		"1 node is not rebooted (0 need a reboot): policies b, c select n3 with the same priority; raise spec.priority of one"
 	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -126,9 +126,9 @@ func TestReconcile_ARefusedNodeDelaysNoOther(t *testing.T) {
 		lasts   bool // each pass tries again
 		answer  error
 	}{
-		"to show why it waits":      {refuses: func(*server) string { return waits }, answer: forbidden},
-		"to be put back in service": {refuses: func(s *server) string { return s.policy().Status.Grants[0].Node }, lasts: true, answer: forbidden},
-		"as its webhook fails":      {refuses: func(*server) string { return waits }, answer: webhookDown},
+		"the condition of a waiting node": {refuses: func(*server) string { return waits }, answer: forbidden},
+		"putting a node back in service":  {refuses: func(s *server) string { return s.policy().Status.Grants[0].Node }, lasts: true, answer: forbidden},
+		"a write whose webhook fails":     {refuses: func(*server) string { return waits }, answer: webhookDown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -240,7 +240,7 @@ func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T)
 		"a run begins": {func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Hooks = &v1alpha1.Hooks{RunBefore: []v1alpha1.AnnotationKey{"example.com/ok"}}
 		}, v1alpha1.WindowAlways, slots},
-		"it is paused, which ends attempts that have not begun": {holidays, v1alpha1.WindowPaused, 0},
+		"the policy is paused, which ends attempts that have not begun": {holidays, v1alpha1.WindowPaused, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})
@@ -262,7 +262,7 @@ func TestReconcile_APolicyThatTakesNoFinalizerKeepsNoRebootWaiting(t *testing.T)
 			}
 		})
 	}
-	t.Run("nothing is due", func(t *testing.T) {
+	t.Run("no write is due", func(t *testing.T) {
 		s := newServer(t, 2*needy, clock.RealClock{})
 		change(t, s, workers, func(p *v1alpha1.RebootPolicy) { p.Finalizers = nil })
 		s.fault = once(workers, forbidden)
@@ -437,9 +437,9 @@ func TestReconcile_ReportsAGrantedRebootThatCannotBeWritten(t *testing.T) {
 			fine := reported{Reason: v1alpha1.ReasonRebooting, Message: "10 of at most 10 reboots in progress"}
 			written, since := func(t time.Time) string { return t.UTC().Format("Mon 2006-01-02 15:04:05 UTC") }, now.Now()
 			refused := func(answer string) reported {
-				keeps := "the slot is kept until the write is accepted or the Node is deleted"
+				keeps := "the node keeps its slot until the write is accepted or the Node is deleted"
 				if due == dueGrant { // the grant was never visible
-					keeps = "the grant is withdrawn " + written(since.Add(5*time.Minute)) + ", and the slot is given back"
+					keeps = "the grant will be withdrawn " + written(since.Add(5*time.Minute)) + ", which frees the slot"
 				}
 				return reported{Reason: v1alpha1.ReasonNodeWriteRefused, Refused: 1, Message: fmt.Sprintf(
 					"node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s; %s",
@@ -628,9 +628,9 @@ func TestConverge_LooksAtANodeBeforeItsSlotIsGivenBack(t *testing.T) {
 		kept              bool
 		state             protocol.GrantState // of the grant on the Node
 	}{
-		"nobody has seen the grant":    {},
-		"somebody may have seen it":    {published: true, state: protocol.GrantCancelled},
-		"the Node cannot be read live": {unread: true, kept: true},
+		"no agent has seen the grant":      {},
+		"an agent may have seen the grant": {published: true, state: protocol.GrantCancelled},
+		"the Node cannot be read live":     {unread: true, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, clock.RealClock{})

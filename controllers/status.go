@@ -136,7 +136,7 @@ func accepted(p plan.Plan) metav1.Condition {
 func withheld(nodes map[string][]string) string {
 	policy := slices.Min(slices.Collect(maps.Keys(nodes)))
 	names := slices.Sorted(slices.Values(nodes[policy]))
-	return fmt.Sprintf("%s not rebooted: policy %s of higher spec.priority selects %s too, and is Invalid; correct or delete policy %s, or lower its spec.priority",
+	return fmt.Sprintf("%s not rebooted: policy %s, which has a higher spec.priority, also selects %s and is Invalid; correct or delete policy %s, or lower its spec.priority",
 		message.Count(len(names), "node is", "nodes are"), policy, message.Names(names, maxWithheld), policy)
 }
 
@@ -173,7 +173,7 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 	for i, limit := range all.Ignore {
 		ignored[i] = string(limit)
 	}
-	return fmt.Sprintf("urgent until %s, without %s: %s", timing.Instant(all.Until.Time), strings.Join(ignored, ", "), all.Reason)
+	return fmt.Sprintf("urgent until %s, ignoring %s: %s", timing.Instant(all.Until.Time), strings.Join(ignored, ", "), all.Reason)
 }
 
 // progressing names the nodes that use up maxUnavailable, and the hooks of the run that are

@@ -60,7 +60,7 @@ var _ = Describe("A window", func() {
 		Eventually(f.granted).Should(HaveLen(1))
 		Eventually(func() v1alpha1.WindowState { return policyStatus(p).Window.State }).Should(Equal(v1alpha1.WindowUrgent))
 		Eventually(reasonsOf).WithArguments(p.Name).Should(ContainElement("Urgent"))
-		Eventually(hook.messages).Should(ConsistOf(And(HavePrefix("Policy "+p.Name+" is urgent until "), HaveSuffix(", without Windows: CVE-2026-12345"))))
+		Eventually(hook.messages).Should(ConsistOf(And(HavePrefix("Policy "+p.Name+" is urgent until "), HaveSuffix(", ignoring Windows: CVE-2026-12345"))))
 
 		By("a grant that is not used, and the end")
 		first := f.granted()[0]

@@ -104,7 +104,7 @@ func (a *announcer) unexpected(node *corev1.Node, o step.Observation) {
 	if after, err := protocol.ParseEngines(node.Annotations); err != nil || after == nil || after.Unexpected == nil {
 		return
 	}
-	a.warn(node, v1alpha1.EventUnexpectedReboot, "Report", "the host was rebooted at %s, and nobody granted that; os-version was %s and is %s",
+	a.warn(node, v1alpha1.EventUnexpectedReboot, "Report", "the host was rebooted at %s, and nobody granted that; os-version was %s and is now %s",
 		timing.Instant(current.At.Time), cmp.Or(current.FromVersion, "unknown"), cmp.Or(current.ToVersion, "unknown"))
 }
 
@@ -134,11 +134,11 @@ func (a *announcer) waits(node *corev1.Node, o step.Observation) {
 func (a *announcer) committed(node *corev1.Node, o step.Observation, next step.CommitReboot) {
 	progress := next.Progress
 	if len(next.Volumes) > 0 {
-		a.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot goes on after %s, though the kubelet still uses %s",
+		a.warn(node, v1alpha1.EventVolumesInUse, "Drain", "the reboot continues after %s, although the kubelet still uses %s",
 			o.Settings().Drain.VolumeDetachTimeoutOrDefault(), step.VolumeNames(next.Volumes))
 	}
 	if progress.Reason == v1alpha1.ReasonDrainTimedOut {
-		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s The policy reboots regardless.", progress.Message)
+		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s The node is rebooted anyway (drain.onTimeout: Reboot).", progress.Message)
 		return
 	}
 	note := fmt.Sprintf("drained (number %d)", progress.Seq)
@@ -155,12 +155,12 @@ func (a *announcer) aborted(node *corev1.Node, next step.AbortDrain, uncordoned 
 	if p.Reason == v1alpha1.ReasonDrainTimedOut {
 		a.warn(node, v1alpha1.ReasonDrainTimedOut, "Drain", "%s", p.Message)
 	}
-	cordon := "still cordoned, because the cordon was not the agent's"
+	cordon := "still cordoned, because somebody else cordoned it"
 	switch {
 	case uncordoned:
 		cordon = "uncordoned"
 	case !node.Spec.Unschedulable:
-		cordon = "uncordoned by others"
+		cordon = "already uncordoned"
 	}
 	a.warn(node, v1alpha1.EventDrainAborted, "Abort", "%s, %s (number %d): %s", p.Reason, cordon, p.Seq, p.Message)
 }
@@ -187,7 +187,7 @@ func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
 	case step.StartDrain:
 		problem = "the drain does not begin"
 	case step.CommitReboot, step.RecordCall, step.RecordBoot:
-		problem = "the reboot does not go on, and the node stays cordoned"
+		problem = "the reboot does not continue, and the node stays cordoned"
 	case step.AbortDrain:
 		problem = fmt.Sprintf("the attempt has ended (%s: %s) and the node stays cordoned", next.Progress.Reason, next.Progress.Message)
 	}

@@ -102,5 +102,5 @@ func TestReconcile_EmitsTheWaitForVolumesOnce(t *testing.T) {
 		t.Errorf("patches %q", api.patches)
 	}
 	r.drains.last.DoneAt, r.drains.last.LeftAt = now.Add(-time.Hour), r.Clock.Now()
-	reconcile("Warning VolumesInUse the reboot goes on after 5m0s, though the kubelet still uses disk, other", "Normal Drained drained (number 1)")
+	reconcile("Warning VolumesInUse the reboot continues after 5m0s, although the kubelet still uses disk, other", "Normal Drained drained (number 1)")
 }

@@ -719,9 +719,9 @@ func TestReconcile_AbortLeavesAnAdministratorsCordon(t *testing.T) {
 		event      string
 	}{
 		"the agent's own":                   {cordonOf(v1alpha1.FieldOwnerAgent), false, true, "Cancelled, uncordoned (number 1)"},
-		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, still cordoned, because the cordon was not the agent's (number 1)"},
+		"an administrator's":                {cordonOf("kubectl"), false, false, "Cancelled, still cordoned, because somebody else cordoned it (number 1)"},
 		"an API server that does not track": {nil, false, true, "Cancelled, uncordoned (number 1)"},
-		"no cordon any more":                {nil, true, false, "Cancelled, uncordoned by others (number 1)"},
+		"no cordon any more":                {nil, true, false, "Cancelled, already uncordoned (number 1)"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -145,10 +145,10 @@ func TestOf(t *testing.T) {
 			policy: policy(), nodes: []*record.Node{needy("a"), needy("b"), needy("c", content)}, goes: []string{"a 0–6", "b 6–12"},
 		},
 		"a host that has just booted": {policy: policy(), nodes: []*record.Node{needy("a", justBooted)}, goes: []string{"a 0–6"}},
-		"a dry run is as if it acted": {
+		"a dry run is forecast as if it rebooted nodes": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"},
 		},
-		"many wait for their turn, and why is the one that is down": {
+		"many nodes wait for their turn, because of one that is down": {
 			policy: policy(), nodes: []*record.Node{needy("a", notReady), needy("b"), needy("c")},
 			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
@@ -163,7 +163,7 @@ func TestOf(t *testing.T) {
 			policy: policy(), nodes: []*record.Node{needy("a", paused), needy("b", inhibited), needy("c", inhibited)},
 			stays: []string{"a NodePaused", "b Inhibited", "c Inhibited"}, unknown: "Inhibited: backup",
 		},
-		"a node that is down and needs nothing uses the budget for good, too": {
+		"a node that is down and needs no reboot uses up the budget for good": {
 			policy: policy(atMost("2")), nodes: []*record.Node{needy("a", notReady, content), needy("b"), needy("c")}, goes: []string{"b 0–6", "c 6–12"},
 		},
 		"the policy is paused": {
@@ -201,13 +201,13 @@ func TestOf(t *testing.T) {
 			})),
 			nodes: []*record.Node{needy("a"), needy("b", urgently), needy("c", urgently)}, goes: []string{"b 0–6", "c 6–12"}, stays: []string{"a Blackout"},
 		},
-		"each waits for the spacing after the one before": {
+		"each node waits for the spacing after the previous one": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
 				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
 			})),
 			nodes: []*record.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
 		},
-		"a run begins with one node, which soaks before three go at once": {
+		"a run begins with one node, which soaks before three others go at once": {
 			policy: policy(atMost("3"), beginsWith("1")),
 			nodes:  []*record.Node{needy("a"), needy("b"), needy("c"), needy("d"), needy("e")}, goes: []string{"a 0–6", "b 36–42", "c 36–42", "d 36–42", "e 42–48"},
 		},
@@ -227,26 +227,26 @@ func TestOf(t *testing.T) {
 		"hooks without an answer for ten minutes keep all nodes": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, "")), nodes: []*record.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
-				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
+				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; to answer for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
 		"hooks after the last run without an answer for too long keep all nodes": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookTimedOut)), nodes: []*record.Node{needy("a"), needy("b")},
 			stays: []string{"a RunHookWaits", "b BudgetExhausted"}, unknown: "RunHookWaits: the last run is not over: hooks.runAfter of policy workers " +
-				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; this answers for one: " +
+				"have been running since Mon 2026-11-23 19:50:00 UTC: waiting for example.com/noout-unset; to answer for one: " +
 				`kubectl annotate rebootpolicy workers example.com/noout-unset="7: true" --overwrite`,
 		},
-		"the run after one that did not begin waits, and goes": {
+		"the run after one that failed to begin waits, and then goes": {
 			policy: policy(runHooked, asked(v1alpha1.RunAfter, v1alpha1.ReasonHookFailed), func(p *v1alpha1.RebootPolicy) {
 				p.Annotations = map[string]string{"example.com/noout-unset": "7: true"}
 			}),
 			nodes: []*record.Node{needy("a"), needy("b")}, goes: []string{"a 5–11", "b 11–17"},
 		},
-		"ring after ring, each within its limit, and after the soak of the one before": {
+		"ring after ring, each within its limit, and after the soak of the previous ring": {
 			policy: policy(atMost("2"), rings), nodes: []*record.Node{needy("a"), needy("b", later), needy("c", later), needy("d", canary), needy("e", canary)},
 			goes: []string{"d 0–6", "e 6–12", "b 42–48", "c 42–48", "a 48–54"},
 		},
-		"a ring that soaks already": {
+		"a ring that is already soaking": {
 			policy: policy(rings), nodes: []*record.Node{needy("a"), needy("b", canary, content, granted("workers", 1, protocol.GrantFinished, 10*minute))},
 			goes: []string{"a 20–26"},
 		},
@@ -265,7 +265,7 @@ func TestOf(t *testing.T) {
 			policy: policy(weeknights, deadline(2*time.Hour, v1alpha1.UrgentIgnoresWindows)), nodes: []*record.Node{needy("a", since(minute)), needy("b", since(110*minute)), needy("c", since(3*time.Hour))},
 			goes: []string{"c 0–6", "b 10–16", "a 60–66"},
 		},
-		"a deadline that only reports opens no window": {
+		"a deadline that does not ignore windows opens none": {
 			policy: policy(weeknights, deadline(2*time.Hour)), nodes: []*record.Node{needy("a", since(3*time.Hour))}, goes: []string{"a 60–66"},
 		},
 		"a deadline opens no window during a pause": {
@@ -323,8 +323,8 @@ func TestOf(t *testing.T) {
 			policy: policy(holds("a", 7, minute)), nodes: []*record.Node{needy("a", granted("workers", 7, active, minute)), needy("b")},
 			goes: []string{"a -1–6", "b 6–12"},
 		},
-		"only in the ledger": {policy: policy(holds("a", 7, 0)), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"}},
-		"lost by the ledger": {
+		"a grant that is only in the ledger": {policy: policy(holds("a", 7, 0)), nodes: []*record.Node{needy("a")}, goes: []string{"a 0–6"}},
+		"a grant that the ledger has lost": {
 			policy: policy(), nodes: []*record.Node{needy("a", granted("workers", 7, active, minute), progressed(7, protocol.PhaseDraining, minute, 0)), needy("b")},
 			goes: []string{"a -1–5", "b 5–11"},
 		},
@@ -359,13 +359,13 @@ func TestOf(t *testing.T) {
 		"did not come back": {
 			policy: policy(holds("a", 7, 40*minute)),
 			nodes:  []*record.Node{needy("a", granted("workers", 7, active, 40*minute), progressed(7, protocol.PhaseRebooting, 38*minute, 0), notReady), needy("b")},
-			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
+			stays:  []string{"a RebootTimedOut", "b BudgetExhausted"}, unknown: "RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 19:22:00 UTC and was not back within 30m0s; it keeps its slot. Check the machine; once you are sure it is off, delete the Node to free the slot",
 		},
-		"its agent is dead": {
+		"the node's agent is dead": {
 			policy: policy(holds("a", 7, 6*minute)), nodes: []*record.Node{needy("a", granted("workers", 7, active, 6*minute)), needy("b")},
 			goes: []string{"b 0–6", "a 15–21"},
 		},
-		"a domain in which a reboot goes on comes before the first one": {
+		"a domain with a reboot in progress comes before the first one": {
 			policy: policy(atMost("2"), zones, holds("c", 7, 2*minute)),
 			nodes: []*record.Node{
 				needy("a", labelled("zone", "a")), needy("b", labelled("zone", "b")),

@@ -40,16 +40,16 @@ func TestReboots_Adopt(t *testing.T) {
 		learned bool
 	}{
 		"a grant that the ledger has lost": {situation: one(policy("workers"), needy("a", grant(7, active)), needy("b")), adopted: a, seq: 7},
-		"a reboot that the ledger has lost, of a node that does not ask any more": {
+		"a reboot that the ledger has lost, of a node that no longer needs it": {
 			situation: one(policy("workers"), newHost("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b")), adopted: a, seq: 7,
 		},
-		"a cancelled grant under which the agent drains still": {
+		"a cancelled grant under which the agent still drains": {
 			situation: one(policy("workers"), needy("a", grant(7, protocol.GrantCancelled), progress(7, protocol.PhaseDraining))), adopted: a, seq: 7,
 		},
 		"the number after the adopted ones": {
 			situation: one(policy("workers", two), needy("a", grant(7, active)), needy("b")), adopted: a, granted: []string{"b"}, seq: 8,
 		},
-		"no more than the limit takes, by number and name": {
+		"no more than the limit allows, by number and name": {
 			situation: one(policy("workers", two), needy("a", grant(9, active)), needy("c", grant(7, active)), needy("b", grant(7, active)), needy("d")),
 			adopted:   []v1alpha1.LedgerEntry{entry("b", 7), entry("c", 7)}, seq: 9, learned: true,
 		},
@@ -65,21 +65,21 @@ func TestReboots_Adopt(t *testing.T) {
 				needy("a", grant(7, active)), newHost("z", grant(1, protocol.GrantFinished))),
 			adopted: a, seq: 7,
 		},
-		"not what the ledger holds, under whatever number": {
+		"not a grant of a node that the ledger holds under a higher number": {
 			situation: one(policy("workers", holding(8, entry("a", 8))), needy("a", grant(7, active))), seq: 8,
 		},
-		"not what is over": {
+		"not grants that are over": {
 			situation: one(policy("workers"), newHost("a", grant(7, protocol.GrantFinished), progress(7, protocol.PhaseRebooting)),
 				newHost("b", grant(8, protocol.GrantCancelled)), newHost("c", grant(9, active), progress(9, protocol.PhaseAborted))),
 		},
-		"not what another policy has given": {
+		"not a grant of another policy": {
 			situation: one(policy("workers", two, priority(1)), needy("a", grant(7, active, givenBy("other")))).with(policy("other")),
 		},
-		"what this policy gave a node that another one governs now": {
+		"a grant of this policy on a node that another policy governs now": {
 			situation: one(policy("workers"), needy("a", grant(7, active), label("pool", "db")), needy("b")).with(policy("other", selects("pool", "db"), priority(1))),
 			adopted:   a, seq: 7,
 		},
-		"not from a node that it does not select, however it is called: its slot is its own": {
+		"not from a node that another policy selects, even if the grant names this policy": {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), label("pool", "db")), needy("b", label("pool", "web"))).with(policy("other", selects("pool", "db"))),
 			granted:   []string{"b"}, seq: 1,
 		},
@@ -87,24 +87,24 @@ func TestReboots_Adopt(t *testing.T) {
 			situation: one(policy("workers", selects("pool", "web")), needy("a", grant(7, active), progress(7, protocol.PhaseRebooting)), needy("b", label("pool", "web"))),
 			granted:   []string{"b"}, seq: 1,
 		},
-		"what it gave, while it is being deleted": {situation: one(policy("workers", deleted), needy("a", grant(7, active))), adopted: a, seq: 7},
-		"a grant of the future, as one of now: its agent accepts it": {
+		"a grant of this policy while it is being deleted": {situation: one(policy("workers", deleted), needy("a", grant(7, active))), adopted: a, seq: 7},
+		"a grant dated in the future counts from now, because its agent accepts it": {
 			situation: one(policy("workers"), needy("a", grant(7, active, grantedAt(24*time.Hour))), needy("b")), adopted: a, seq: 7,
 		},
-		"not a progress of the future without a grant: its time does not count": {
+		"not progress dated in the future without a grant": {
 			situation: one(policy("workers"), newHost("a", progress(7, protocol.PhaseRebooting, phaseAt(24*time.Hour))), needy("b")),
 			granted:   []string{"b"}, seq: 1,
 		},
-		"what a policy gave that is not there any more": {
+		"a grant of a policy that no longer exists": {
 			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))), adopted: a, seq: 7,
 		},
 		"a grant of a deleted policy on a node that another policy governs": {
 			situation: one(policy("workers"), needy("a", grant(7, active, givenBy("gone")))).with(policy("other", priority(1))),
 		},
-		"what the policy numbered itself, and the ledger that it shares has not learned": {
+		"the policy's own numbers, which the shared ledger does not have yet": {
 			situation: shared(holding(1, entry("cpu-1", 1))), seq: 9, learned: true,
 		},
-		"what the ledger that it shares has learned": {
+		"a grant whose number the shared ledger has": {
 			situation: shared(holding(9, entry("cpu-1", 1))), adopted: []v1alpha1.LedgerEntry{grantedFor("gpu", entry("gpu-1", 9))}, seq: 9,
 		},
 		"a reboot whose grant somebody removed": {
@@ -228,10 +228,10 @@ func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 		"a number far from those of a former policy's nodes": {
 			hosts: []*host{over("a", far), over("b", far+1), over("c", 2*far)}, granted: []string{"a", "b"}, seq: far + 2,
 		},
-		"a node that was another policy's, which has come so far": {
+		"a node from another policy with numbers that high": {
 			hosts: []*host{over("a", far)}, known: policy("other", selects("pool", "db"), holding(far)), granted: []string{"a"}, seq: far + 1,
 		},
-		"several that would use up all there are": {
+		"several nodes with numbers that leave none above them": {
 			hosts: []*host{over("a", math.MaxInt64), over("b", math.MaxInt64-1), over("c", 1<<62+1), needy("d")}, granted: []string{"d"}, seq: 1,
 		},
 	} {

@@ -44,7 +44,7 @@ func TestReboots_Agents(t *testing.T) {
 		"one was replaced, and does not run": {two(), pods(ready, pod(false, -grace)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
 		"its clock is a little ahead":        {two(), pods(ready, pod(false, 2*time.Second)), "1/2", nil, v1alpha1.ReasonAgentsReady, evening.Add(2*time.Second + grace)},
 		"its clock is ahead":                 {two(), pods(ready, pod(false, time.Hour)), "1/2", []string{"b"}, v1alpha1.ReasonAgentsMissing, time.Time{}},
-		"its node has just come": {
+		"its node has just joined": {
 			two(nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -time.Second)), pods(ready, report.AgentPod{}), "1/2", nil,
 			v1alpha1.ReasonAgentsReady, evening.Add(grace - time.Second),
 		},

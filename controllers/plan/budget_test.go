@@ -31,7 +31,7 @@ func TestLimit(t *testing.T) {
 		"100% allows all":                           {maxUnavailable: intstr.FromString("100%"), selected: 7, want: 7},
 		"100% of 5000 is as much as a ledger holds": {maxUnavailable: intstr.FromString("100%"), selected: 5000, want: 1000},
 		"0% allows none":                            {maxUnavailable: intstr.FromString("0%"), selected: 10},
-		"25% of no node allows none":                {maxUnavailable: intstr.FromString("25%")},
+		"25% of zero nodes allows none":             {maxUnavailable: intstr.FromString("25%")},
 		"percentage above 100":                      {maxUnavailable: intstr.FromString("101%"), selected: 10, err: `"101%" is not a percentage`},
 		"negative percentage":                       {maxUnavailable: intstr.FromString("-1%"), selected: 10, err: `"-1%" is not a percentage`},
 		"number as a string":                        {maxUnavailable: intstr.FromString("5"), selected: 10, err: `"5" is not a percentage`},
@@ -101,7 +101,7 @@ func TestReboots_Budget(t *testing.T) {
 			one(policy("workers"), needy("a", grant(7, protocol.GrantActive, givenBy("old"))), needy("b")).with(policy("old", selects("pool", "old"))),
 			nil, "a (holds a grant)",
 		},
-		"nodes of other policies count there": {
+		"nodes of other policies count for those policies": {
 			one(policy("workers"), newHost("a", label("pool", "db"), notReady), needy("b")).with(policy("db", selects("pool", "db"), priority(1))),
 			[]string{"b"},
 			"b (holds a grant)",
@@ -109,11 +109,11 @@ func TestReboots_Budget(t *testing.T) {
 		"a node that two policies select counts in both": {
 			one(policy("workers"), newHost("a", notReady, label("pool", "db")), needy("b")).with(policy("db", selects("pool", "db"))), nil, "a (is not Ready)",
 		},
-		"a node that two policies select, and that the other reboots": {
+		"a node that two policies select and the other one reboots": {
 			one(policy("workers"), needy("a", label("pool", "db"), grant(7, protocol.GrantActive, givenBy("db"))), needy("b")).with(policy("db", selects("pool", "db"), holding(7, entry("a", 7)))),
 			nil, "a (holds a grant)",
 		},
-		"a node that two policies select counts in the one that shares its limit with one of them": {
+		"a node that two policies select counts in a third that shares a limit with one of them": {
 			one(policy("workers", selects("pool", "workers")), newHost("a", notReady, label("pool", "db")), needy("b", label("pool", "workers"))).
 				with(policy("db", selects("pool", "db"), sharing("workers")), policy("rival", selects("pool", "db"))), nil, "a (is not Ready)",
 		},
@@ -123,13 +123,13 @@ func TestReboots_Budget(t *testing.T) {
 		"two cordoned nodes still go one at a time": {
 			one(policy("workers"), needy("a", cordoned), needy("b", cordoned)), []string{"a"}, "a (holds a grant), b (is cordoned)",
 		},
-		"a node whose entry is released keeps its place until that is written": {
+		"a node whose entry is released uses a slot until that is written": {
 			one(policy("workers", holding(1, entry("a", 1))),
 				needy("a", grant(1, protocol.GrantActive), progress(1, protocol.PhaseAborted)), needy("b")),
 			[]string{"b"},
 			"b (holds a grant)",
 		},
-		"nobody in a dry run": {one(policy("workers", dryRun), hosts(needy, "a b")...), nil, ""},
+		"no node in a dry run": {one(policy("workers", dryRun), hosts(needy, "a b")...), nil, ""},
 		"five names at most": {
 			one(policy("workers", atMost("9")), hosts(needy, "f e d c b a")...),
 			[]string{"a", "b", "c", "d", "e", "f"},

@@ -47,18 +47,18 @@ type check struct {
 // that blocks gives the reason.
 var lasting = []check{
 	{v1alpha1.ReasonNodePaused, "the node is not paused", nodePaused},
-	{v1alpha1.ReasonInvalid, "the policy's spec can be acted on", policyInvalid},
-	{v1alpha1.ReasonSharedPolicyNotFound, "the policy whose limit counts is there", sharedPolicyNotFound},
+	{v1alpha1.ReasonInvalid, "the policy's spec is valid", policyInvalid},
+	{v1alpha1.ReasonSharedPolicyNotFound, "the policy of concurrency.shared exists, or none is named", sharedPolicyNotFound},
 	{v1alpha1.ReasonPaused, "the policy is not paused", policyPaused},
 	{v1alpha1.ReasonHalted, "the policy has not halted after failures", policyHalted},
 	{v1alpha1.ReasonBlackout, "no blackout is in force", blackout},
 	{v1alpha1.ReasonWindowClosed, "a window is open, or the policy has none", windowClosed},
-	{v1alpha1.ReasonWindowTooShort, "the window is open long enough", windowTooShort},
-	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and reports its boot", nodeUnavailable},
+	{v1alpha1.ReasonWindowTooShort, "the window stays open long enough for a reboot", windowTooShort},
+	{v1alpha1.ReasonNodeUnavailable, "the node is Ready and its boot ID is known", nodeUnavailable},
 	{v1alpha1.ReasonUpdateNotApplied, "no update is known to roll back", agentReports(v1alpha1.ReasonUpdateNotApplied)},
 	{v1alpha1.ReasonJustBooted, "the host has been up for two minutes", agentReports(v1alpha1.ReasonJustBooted)},
 	{v1alpha1.ReasonInhibited, "nothing on the host inhibits a shutdown", agentReports(v1alpha1.ReasonInhibited)},
-	{v1alpha1.ReasonCoordinatorConflict, "no other program may reboot the host", agentReports(v1alpha1.ReasonCoordinatorConflict)},
+	{v1alpha1.ReasonCoordinatorConflict, "no other program is set up to reboot the host", agentReports(v1alpha1.ReasonCoordinatorConflict)},
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", agentBlocks},
 }
 
@@ -79,11 +79,11 @@ var beforeGrant = slices.Concat(lasting, []check{
 // new grant but cancels none.
 func ofPodsAndGates(blockingPod, unreachable func(c *choice, n *record.Node) *Blocked) []check {
 	return []check{
-		{v1alpha1.ReasonUndrainablePod, "no pod is known that can never be drained", undrainablePod},
+		{v1alpha1.ReasonUndrainablePod, "no pod is known that cannot be drained", undrainablePod},
 		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
-		{v1alpha1.ReasonAlertFiring, "no gate has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
+		{v1alpha1.ReasonAlertFiring, "no query of gates.prometheus has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
 		{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
-		{v1alpha1.ReasonGateUnreachable, "every gate has answered", unreachable},
+		{v1alpha1.ReasonGateUnreachable, "every gate responds", unreachable},
 	}
 }
 
@@ -95,7 +95,7 @@ var turn = []check{
 	{v1alpha1.ReasonBudgetExhausted, "maxUnavailable has a slot left", budgetExhausted},
 	{v1alpha1.ReasonSpacing, "the last rebooted node has been back for long enough", spaced},
 	{v1alpha1.ReasonRunHookWaits, "the hooks of the run have approved, or the policy has none", runHookWaits},
-	{v1alpha1.ReasonDryRun, "the policy acts", reportsOnly},
+	{v1alpha1.ReasonDryRun, "the policy has mode Enforce", reportsOnly},
 }
 
 // inOrder lists all checks before a grant.
@@ -302,7 +302,7 @@ func reportsOnly(c *choice, _ *record.Node) *Blocked {
 	if !c.dryRun() {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonDryRun, "would be rebooted now: policy %s only reports", c.name)
+	return blocked(v1alpha1.ReasonDryRun, "the node would be rebooted now, but policy %s is in mode DryRun", c.name)
 }
 
 func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {

@@ -44,7 +44,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, "disk swap"))),
 			v1alpha1.ReasonNodePaused, "the node is paused: disk swap; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
 		},
-		"node paused for a reason of a quarter of a megabyte": {
+		"node paused for a reason of 256 KiB": {
 			one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationPaused, strings.Repeat("x", 256<<10)))),
 			v1alpha1.ReasonNodePaused, "the node is paused: " + strings.Repeat("x", 253) + "…; to resume: kubectl annotate node worker-1 reboot-operator.io/paused-",
 		},
@@ -112,31 +112,31 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"paused policy, which an urgent request does not pass": {
 			one(policy("workers", allowsUrgent, paused(nil, "")), needy("worker-1", urgently)), v1alpha1.ReasonPaused, "policy workers is paused",
 		},
-		"another node is back for less than the spacing": {
+		"another node has been back for less than the spacing": {
 			one(policy("workers", spacing(10*minute), lastReboot(-4*minute)), needy("worker-1")),
-			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since Mon 2026-06-01 21:56:00 UTC; " +
+			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node has been back since Mon 2026-06-01 21:56:00 UTC; " +
 				"the next reboot may start Mon 2026-06-01 22:06:00 UTC",
 		},
-		"another node is back for as long as the spacing": {
+		"another node has been back for as long as the spacing": {
 			situation: one(policy("workers", spacing(10*minute), lastReboot(-10*minute)), needy("worker-1")),
 		},
-		"by the clock of a leader that was a little ahead": {
+		"another node is back by the clock of a leader that was slightly ahead": {
 			one(policy("workers", spacing(10*minute), lastReboot(4*minute)), needy("worker-1")),
-			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since Mon 2026-06-01 22:04:00 UTC; " +
+			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node has been back since Mon 2026-06-01 22:04:00 UTC; " +
 				"the next reboot may start Mon 2026-06-01 22:14:00 UTC",
 		},
-		"by the clock of a leader that was a day ahead, which nobody believes": {
+		"another node is back by the clock of a leader that was a day ahead, which is ignored": {
 			situation: one(policy("workers", spacing(10*minute), lastReboot(24*time.Hour)), needy("worker-1")),
 		},
-		"a lost status, and another node that shows that it is back for less than the spacing": {
+		"a lost status, and a node that shows that it has been back for less than the spacing": {
 			one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(-4*minute, "workers"))),
-			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since Mon 2026-06-01 21:56:00 UTC; " +
+			v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node has been back since Mon 2026-06-01 21:56:00 UTC; " +
 				"the next reboot may start Mon 2026-06-01 22:06:00 UTC",
 		},
 		"a node that another policy has rebooted": {
 			situation: one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(-4*minute, "others"))),
 		},
-		"a node that is back by the clock of a leader that was half an hour ahead, which nobody believes": {
+		"a node that is back by the clock of a leader that was half an hour ahead, which is ignored": {
 			situation: one(policy("workers", spacing(10*minute)), needy("worker-1"), newHost("worker-2", back(30*minute, "workers"))),
 		},
 		"another node is back, and the policy has no spacing": {situation: one(policy("workers", lastReboot(-minute)), needy("worker-1"))},
@@ -155,20 +155,20 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", notReady)),
 			v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
-		"record with a number that would use up all there are": {
+		"record with the highest possible number": {
 			one(policy("workers"), needy("worker-1", grant(math.MaxInt64, protocol.GrantActive))),
 			v1alpha1.ReasonRecordUnreadable, "the record has number 9223372036854775807, which no policy has assigned; " +
-				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
+				"to remove it: kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks-",
 		},
-		"grant of the future that is over": {
+		"grant dated in the future that is over": {
 			one(policy("workers"), needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(24*time.Hour, v1alpha1.ReasonAgentSilent)))),
 			v1alpha1.ReasonRecordUnreadable, "the grant is dated Tue 2026-06-02 22:00:00 UTC, more than an hour in the future; " +
-				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
+				"to remove it: kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks-",
 		},
-		"progress of the future, and no grant": {
+		"progress dated in the future, and no grant": {
 			one(policy("workers"), needy("worker-1", progress(1, protocol.PhaseDraining, phaseAt(24*time.Hour)))),
 			v1alpha1.ReasonRecordUnreadable, "the progress is dated Tue 2026-06-02 22:00:00 UTC, more than an hour in the future; " +
-				"kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks- removes it",
+				"to remove it: kubectl annotate node worker-1 reboot-operator.io/grant- reboot-operator.io/progress- reboot-operator.io/hooks-",
 		},
 		"kubelet that reports no boot ID (behaviour 63)": {
 			one(policy("workers"), needy("worker-1", bootID(""))),
@@ -183,9 +183,9 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			v1alpha1.ReasonNodeUnavailable, `the agent's last report is for boot "other", but the kubelet reports boot "worker-1-boot-1"; the reboot waits ` +
 				"until they agree; if they never do, set --boot-id-file of the agent",
 		},
-		"an agent that sees the boot of the kubelet": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, `{"bootID":"worker-1-boot-1"}`)))},
-		"an agent whose engines report no boot":      {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "{}")))},
-		"an agent whose engines' record is nonsense": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "?")))},
+		"an agent that sees the boot of the kubelet":      {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, `{"bootID":"worker-1-boot-1"}`)))},
+		"an agent whose engines report no boot":           {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "{}")))},
+		"an agent whose record of the engines is invalid": {situation: one(policy("workers"), needy("worker-1", annotated(v1alpha1.AnnotationEngines, "?")))},
 		"agent that blocks it (behaviour 46)": {
 			one(policy("workers"), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg: upgrading"}`))),
 			v1alpha1.ReasonInhibited, "dpkg: upgrading",
@@ -204,7 +204,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 				`{"reason":"Inhibited","message":"dpkg"},{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))),
 			v1alpha1.ReasonCoordinatorConflict, "locksmithd is active",
 		},
-		"inhibitor, where coordinators are ignored (behaviour 57)": {
+		"inhibitor if coordinators are ignored (behaviour 57)": {
 			one(policy("workers", ignoresCoordinators), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`))),
 			v1alpha1.ReasonInhibited, "dpkg",
 		},
@@ -216,7 +216,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 			one(policy("workers"), needy("worker-1", agentBlocking(`{"message":"no"}`))),
 			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/report: reason must be set",
 		},
-		"agent that answers about pods what nobody can read": {
+		"agent whose answer about pods cannot be read": {
 			one(policy("workers", waitsForPods), needy("worker-1", annotated(v1alpha1.AnnotationReport, `{"preflight":{"bootID":"boot-1"}}`))),
 			v1alpha1.ReasonRecordUnreadable, "annotation reboot-operator.io/report: policy, revision and bootID must be set",
 		},
@@ -242,7 +242,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 		"limit of 0": {
 			one(policy("workers", atMost("0")), needy("worker-1")), v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted",
 		},
-		"dry run": {one(policy("workers", dryRun), needy("worker-1")), v1alpha1.ReasonDryRun, "would be rebooted now: policy workers only reports"},
+		"dry run": {one(policy("workers", dryRun), needy("worker-1")), v1alpha1.ReasonDryRun, "the node would be rebooted now, but policy workers is in mode DryRun"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -355,10 +355,10 @@ func TestReboots_TimesAreInThePolicysZone(t *testing.T) {
 		schedule window.Schedule
 		want     string
 	}{
-		"of its first window":         {in("Europe/Berlin"), "no window is open; the next reboot may start Wed 2026-06-03 00:00:00 CEST"},
-		"one without an abbreviation": {in("America/Sao_Paulo"), "no window is open; the next reboot may start Tue 2026-06-02 19:00:00 -03"},
-		"UTC if the window has it":    {in(""), "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
-		"UTC, without windows":        {window.Schedule{}, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
+		"of the policy's first window":        {in("Europe/Berlin"), "no window is open; the next reboot may start Wed 2026-06-03 00:00:00 CEST"},
+		"a time zone without an abbreviation": {in("America/Sao_Paulo"), "no window is open; the next reboot may start Tue 2026-06-02 19:00:00 -03"},
+		"UTC if the window has it":            {in(""), "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
+		"UTC, without windows":                {window.Schedule{}, "no window is open; the next reboot may start Tue 2026-06-02 22:00:00 UTC"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1")).snapshot()

@@ -42,12 +42,12 @@ func TestReboots_ControlPlane(t *testing.T) {
 		},
 		"a cordoned control-plane node does not block others": {one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, cordoned)), []string{"cp-1"}, "", ""},
 		"a single one": {one(policy("all"), needy("cp-1", cp)), []string{"cp-1"}, "", ""},
-		"not when another falls under another policy": {
+		"not when another control-plane node falls under another policy": {
 			one(policy("all", nine), needy("cp-1", cp), newHost("cp-2", cp, label("special", "yes")), needy("worker")).with(policy("special", selects("special", "yes"), priority(1))),
 			[]string{"worker"},
 			v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy all does not govern cp-2",
 		},
-		"not when another falls under none": {
+		"not when another control-plane node falls under no policy": {
 			one(policy("some", selects("some", "yes")), needy("cp-1", cp, label("some", "yes")), newHost("cp-2", cp)),
 			nil, v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy some does not govern cp-2",
 		},
@@ -102,7 +102,7 @@ func TestNodeOf_KnowsTheControlPlaneOfEachDistribution(t *testing.T) {
 		"EKS":                                         {map[string]string{"eks.amazonaws.com/nodegroup": "a", "eks.amazonaws.com/capacityType": "SPOT"}, false},
 		"GKE":                                         {map[string]string{"cloud.google.com/gke-nodepool": "a"}, false},
 		"AKS, a system pool":                          {map[string]string{"kubernetes.azure.com/mode": "system", "kubernetes.azure.com/role": "agent", role + "agent": ""}, false},
-		"somebody's own role":                         {map[string]string{role + "infra": "", role + "worker": ""}, false},
+		"a custom role":                               {map[string]string{role + "infra": "", role + "worker": ""}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

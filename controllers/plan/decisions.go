@@ -164,7 +164,7 @@ type Conflict struct {
 
 // Message says which nodes are not rebooted, and how many of them need a reboot.
 func (c Conflict) Message() string {
-	return fmt.Sprintf("%s not rebooted (%s it): policies %s select %s with the same priority; raise spec.priority of one",
+	return fmt.Sprintf("%s not rebooted (%s a reboot): policies %s select %s with the same priority; raise spec.priority of one",
 		message.Count(len(c.Nodes), "node is", "nodes are"), message.Count(len(c.Pending), "needs", "need"), list(c.Policies), someOf(c.Nodes))
 }
 

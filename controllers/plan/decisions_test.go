@@ -47,14 +47,14 @@ func TestReboots_Decisions(t *testing.T) {
 		"nothing while the engine is unreachable": {
 			one(policy("workers"), newHost("a", nodeCondition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, 0))), nil,
 		},
-		"a condition that has nothing to report any more is removed": {one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}}},
-		"a node that is granted now shows the grant":                 {one(policy("workers"), needy("a")), nil},
-		"a node whose grant is due shows the grant":                  {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
-		"a node with a grant":                                        {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
-		"a node that reboots, and whose agent has withdrawn request and answer": {
+		"a condition that no longer applies is removed": {one(policy("workers"), newHost("a", shown)), []plan.Decision{{Node: "a"}}},
+		"a node that this plan grants shows the grant":  {one(policy("workers"), needy("a")), nil},
+		"a node whose grant is due shows the grant":     {one(policy("workers", holding(1, entry("a", 1))), needy("a", shown)), nil},
+		"a node with a grant":                           {one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active))), []plan.Decision{granted}},
+		"a rebooting node whose agent has removed the need and the answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", grant(1, active), progress(1, protocol.PhaseRebooting))), nil,
 		},
-		"a node that reboots, whose agent has kept the answer": {
+		"a rebooting node whose agent has kept the answer": {
 			one(policy("workers", holding(1, entry("a", 1))), newHost("a", shown, grant(1, active), progress(1, protocol.PhaseRebooting))), []plan.Decision{granted},
 		},
 		"a node that is not back in time": {
@@ -62,14 +62,14 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRebootTimedOut, MachineLost: true,
 				Message: "the node was sent to reboot at Mon 2026-06-01 21:00:00 UTC and was not back within 30m0s; " +
-					"its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
+					"it keeps its slot. Check the machine; once you are sure it is off, delete the Node to free the slot",
 			}},
 		},
 		"a node in an attempt whose progress cannot be read": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), annotated(v1alpha1.AnnotationProgress, "null"))),
 			[]plan.Decision{{
 				Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonRecordUnreadable,
-				Message: "annotation reboot-operator.io/progress: null is not a record; the slot is kept until the agent repairs it",
+				Message: "annotation reboot-operator.io/progress: null is not a record; the node keeps its slot until the agent repairs the record",
 			}},
 		},
 		"a cancelled grant permits nothing, even while the agent still drains": {
@@ -105,7 +105,7 @@ func TestReboots_Decisions(t *testing.T) {
 			[]plan.Decision{{Node: "a", Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForHook, Message: `waiting for annotations to be "true" by Mon 2026-06-01 23:00:00 UTC: example.com/a`}},
 		},
 		"a conflict about a node that needs no reboot":          {situation{policies: rivals, hosts: hosts(newHost, "a")}, nil},
-		"a conflict about a node that needs no reboot any more": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
+		"a conflict about a node that no longer needs a reboot": {situation{policies: rivals, hosts: hosts(newHost, "a", shown)}, []plan.Decision{{Node: "a"}}},
 		"a conflict about a node that reboots is reported when it is back": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseDraining))).with(policy("zoo")), []plan.Decision{granted},
 		},
@@ -214,7 +214,7 @@ func TestExplain(t *testing.T) {
 		reboot underway.Action
 	}{
 		"a node that needs no reboot": {snapshot: one(policy("workers"), newHost("worker-1")).snapshot()},
-		"a node that is not there":    {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
+		"a node that does not exist":  {snapshot: one(policy("workers"), needy("worker-2")).snapshot()},
 		"nothing blocks":              {snapshot: one(policy("workers"), needy("worker-1")).snapshot(), passed: 29, due: true},
 		"a closed window": {
 			snapshot: one(policy("workers"), needy("worker-1")).in(closed).snapshot(),
@@ -229,7 +229,7 @@ func TestExplain(t *testing.T) {
 			reason:   v1alpha1.ReasonNoPolicy, check: v1alpha1.ReasonNoPolicy, passed: 0,
 		},
 		"no policy selects it, and it needs no reboot": {snapshot: ungoverned(one(policy("workers", selects("pool", "web")), newHost("worker-1")))},
-		"a grant that is in the ledger and not on the node": {
+		"a grant that is in the ledger but not on the node": {
 			snapshot: one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1")).snapshot(), reboot: underway.PublishGrant,
 		},
 		"a drain": {
@@ -282,7 +282,7 @@ func TestExplain_Ignored(t *testing.T) {
 			v1alpha1.ReasonBlackout:     "spec.urgent.all ignores blackouts until Mon 2026-06-01 23:00:00 UTC",
 			v1alpha1.ReasonWindowClosed: "spec.urgent.all ignores windows until Mon 2026-06-01 23:00:00 UTC",
 		}},
-		"an urgent policy that ignores no pause": {policy("workers", urgent(until, "Windows")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
+		"an urgent policy that does not ignore pauses": {policy("workers", urgent(until, "Windows")), needy("worker-1"), nil, map[v1alpha1.Reason]string{
 			v1alpha1.ReasonPaused: "the policy is not paused", v1alpha1.ReasonBlackout: "no blackout is in force",
 		}},
 		"an urgent request in a blackout": {policy("workers", allowsUrgent), needy("worker-1", urgently), freeze, map[v1alpha1.Reason]string{
@@ -301,7 +301,7 @@ func TestExplain_Ignored(t *testing.T) {
 			v1alpha1.ReasonWindowClosed: "no window is open; spec.urgent.overdue ignores that since Mon 2026-06-01 21:00:00 UTC, until the node is rebooted",
 		}},
 		"an inhibitor that the policy ignores": {policy("workers", ignoresInhibitors), needy("worker-1", agentBlocking(`{"reason":"Inhibited","message":"dpkg"}`)), nil, map[v1alpha1.Reason]string{
-			v1alpha1.ReasonInhibited: "dpkg; spec.reboot.inhibitors ignores that", v1alpha1.ReasonCoordinatorConflict: "no other program may reboot the host",
+			v1alpha1.ReasonInhibited: "dpkg; spec.reboot.inhibitors ignores that", v1alpha1.ReasonCoordinatorConflict: "no other program is set up to reboot the host",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

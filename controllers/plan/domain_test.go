@@ -68,7 +68,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 			[]string{"a"},
 			nil,
 		},
-		"a node that is up and whose agent does not end its drain makes its domain busy": {
+		"a node that is up but whose agent does not end its drain makes its domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x), newHost("b", y, grant(1, protocol.GrantActive, grantedAt(-time.Hour)), progress(1, protocol.PhaseDraining, phaseAt(-time.Hour)))),
 			nil,
 			map[string]string{"a": busy("zone=y")},
@@ -89,13 +89,13 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		"a node of another policy whose after-hooks refused does not make its domain busy": {moved(permitted(v1alpha1.ReasonHookFailed)), []string{"a"}, nil},
 		"a node of another policy whose agent is silent does not make its domain busy":     {moved(permitted(v1alpha1.ReasonAgentSilent)), []string{"a"}, nil},
 		"a node in a conflict that the other policy has granted makes its domain busy":     {moved(label("pool", "other")), nil, map[string]string{"a": busy("zone=y")}},
-		"an entry whose reboot is over keeps no domain busy": {
+		"an entry whose reboot is over does not keep its domain busy": {
 			one(zoned(holding(1, entry("b", 1))), needy("a", x),
 				newHost("b", y, grant(1, protocol.GrantFinished), progress(1, protocol.PhaseRebooting))),
 			[]string{"a"},
 			nil,
 		},
-		"a grant that the ledger lost keeps its domain busy": {
+		"a grant that the ledger has lost keeps its domain busy": {
 			one(zoned(), needy("a", x), needy("b", y, underWay)), nil, map[string]string{"a": busy("zone=y")},
 		},
 		"two domains are busy because the key was set later: no other node goes": {
@@ -142,7 +142,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 		},
 		"a dry run reports the same": {
 			one(zoned(dryRun), needy("a", x), needy("b", y)), nil,
-			map[string]string{"a": "DryRun: would be rebooted now: policy workers only reports", "b": busy("zone=x")},
+			map[string]string{"a": "DryRun: the node would be rebooted now, but policy workers is in mode DryRun", "b": busy("zone=x")},
 		},
 		"the limit is checked after the domain": {
 			one(zoned(), needy("a", x), needy("b", x), needy("c", x), needy("d", x), needy("e", y)),

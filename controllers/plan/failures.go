@@ -121,7 +121,7 @@ func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reb
 // requests the next one.
 func backingOff(c *choice, n *record.Node) *Blocked {
 	if until := c.attempts.Rested(n); c.Now.Before(until) && !record.Urgent(c.Policy, n) {
-		return blocked(v1alpha1.ReasonBackingOff, "the node is back from its last reboot since %s; the next may begin %s after that, at %s, and `kubectl reboot request %s` starts it now",
+		return blocked(v1alpha1.ReasonBackingOff, "the node has been back from its last reboot since %s; the next may begin %s later, at %s; to begin sooner: kubectl reboot request %s --reason=why",
 			c.instant(n.Grant.At.Time), c.attempts.Interval, c.instant(until), n.Name).until(until)
 	}
 	until, why := c.attempts.BackOff(n)

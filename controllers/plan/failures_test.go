@@ -121,23 +121,23 @@ func TestReboots_Halt(t *testing.T) {
 		situation situation
 		want      plan.Halt
 	}{
-		"nothing failed":      {one(policy("workers"), needy("a")), healthy},
-		"one failed, two may": {one(policy("workers"), needy("a", drainFailed(-minute)), needy("b")), healthy},
-		"halted, as the condition has it, without the command": {
+		"nothing failed":                        {one(policy("workers"), needy("a")), healthy},
+		"one node failed, and maxFailures is 2": {one(policy("workers"), needy("a", drainFailed(-minute)), needy("b")), healthy},
+		"halted, with the condition's message but without the command": {
 			one(policy("workers", was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "1 node failed"+plan.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
 		},
 		"two failed": {
 			one(policy("workers"), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
 			haltedBy("2 nodes failed since the last success (maxFailures is 2): a (DrainTimedOut), b (DrainTimedOut)"),
 		},
-		"a try of a closed budget failed, one may": {one(strict(), needy("a", failedTry(3, minute)), needy("b")), healthy},
-		"one failed, one may":                      {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
+		"a try of a closed budget failed, and maxFailures is 1": {one(strict(), needy("a", failedTry(3, minute)), needy("b")), healthy},
+		"one node failed, and maxFailures is 1":                 {one(strict(), needy("a", drainFailed(-minute))), haltedByA(v1alpha1.ReasonDrainTimedOut)},
 		"more failed nodes than a message names": {
 			one(policy("workers", maxFailures(3)), hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7", drainFailed(-minute))...),
 			haltedBy("7 nodes failed since the last success (maxFailures is 3): worker-1 (DrainTimedOut), worker-2 (DrainTimedOut), " +
 				"worker-3 (DrainTimedOut), worker-4 (DrainTimedOut), worker-5 (DrainTimedOut) and 2 more"),
 		},
-		"a clock that is a day ahead: it failed after its grant": {
+		"a node's clock a day ahead: it failed after its grant": {
 			one(strict(), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
@@ -151,38 +151,38 @@ func TestReboots_Halt(t *testing.T) {
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour)))),
 			resumed,
 		},
-		"a resume after the grant counts as after the failure": {
+		"a resume after the grant counts as one after the failure": {
 			one(strict(resumedAt(0)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(24*time.Hour))),
 			resumed,
 		},
-		"a clock that is ten minutes ahead, and a resume in that time: the manager has seen the end before": {
+		"a node's clock ten minutes ahead, and a resume in between: the manager saw the end before the resume": {
 			one(strict(aborted("a", -2*minute), resumedAt(-minute)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-3*minute)), drainFailed(8*minute))),
 			resumed,
 		},
-		"a clock that is ten minutes ahead, and a resume before the end": {
+		"a node's clock ten minutes ahead, and a resume before the end": {
 			one(strict(aborted("a", -minute), resumedAt(-2*minute)),
 				needy("a", grant(1, protocol.GrantActive, grantedAt(-3*minute)), drainFailed(8*minute))),
 			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
-		"a clock that is a day behind: it failed after its grant, and after what came before that": {
+		"a node's clock a day behind: it failed after its grant, and after everything before the grant": {
 			one(strict(lastReboot(-2*minute)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))),
 			haltedByA(v1alpha1.ReasonDrainTimedOut),
 		},
-		"a clock that is a day behind, and a success since its grant": {
+		"a node's clock a day behind, and a success since its grant": {
 			one(strict(lastReboot(0)), needy("a", grant(1, protocol.GrantActive, grantedAt(-minute)), drainFailed(-24*time.Hour))), healthy,
 		},
-		"a node that failed many times is one node": {
+		"a node that failed many times counts once": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(9, v1alpha1.ReasonDrainTimedOut, "")))), healthy,
 		},
-		"a success since": {
+		"a success since the failure": {
 			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-2*minute)), needy("b", drainFailed(-3*minute))), healthy,
 		},
 		"a success in the same second": {
 			one(policy("workers", lastReboot(-minute)), needy("a", drainFailed(-minute)), needy("b", drainFailed(-minute))), healthy,
 		},
-		"a node that failed and needs no reboot any more": {one(strict(), newHost("a", drainFailed(-minute))), healthy},
+		"a node that failed and no longer needs a reboot": {one(strict(), newHost("a", drainFailed(-minute))), healthy},
 		"a cancelled attempt is not a failure": {
 			one(strict(), needy("a", progress(1, protocol.PhaseAborted, failed(0, v1alpha1.ReasonCancelled, "")))), healthy,
 		},
@@ -200,8 +200,8 @@ func TestReboots_Halt(t *testing.T) {
 		"a finished reboot that is not released, of a node that is not Ready again": {
 			one(strict(holding(5, entry("a", 5))), newHost("a", append(lateReboot[1:], grant(5, protocol.GrantFinished), bootID("two"))...)), healthy,
 		},
-		"a Node that is gone": {one(strict(holding(5, entry("a", 5)))), healthy},
-		"a Node that is gone, which was past the point of no return": {
+		"a deleted Node": {one(strict(holding(5, entry("a", 5)))), healthy},
+		"a Node that was deleted past the point of no return": {
 			one(strict(holding(5, goneInReboot))), haltedByA(v1alpha1.ReasonNodeGoneInReboot),
 		},
 		"a Node that is registered again": {
@@ -214,14 +214,14 @@ func TestReboots_Halt(t *testing.T) {
 		"a Node that was deleted in its reboot, and a success since":                           {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
 		"a Node that was deleted in its reboot, and resumed since":                             {one(strict(lost("a", "", -2*minute), resumedAt(-minute))), resumed},
 		"a Node that was deleted in its reboot, by the clock of a leader that was a day ahead": {one(strict(lost("a", "", 24*time.Hour))), healthy},
-		"halted stays halted, with the message it halted with":                                 {one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed")},
+		"a halted policy stays halted, with its message":                                       {one(policy("workers", halted), needy("a")), haltedBy("2 nodes failed")},
 		"an administrator resumes": {
 			one(policy("workers", halted, resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))), resumed,
 		},
 		"an administrator resumes without a reason: the shell drops the value, so it must count": {
 			one(policy("workers", halted, resume("")), needy("a")), plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
-		"an administrator resumes with a longer text than a status holds": {
+		"an administrator resumes with a text that is too long for a status": {
 			one(policy("workers", resume(strings.Repeat("x", 40_000))), needy("a")),
 			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},

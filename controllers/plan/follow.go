@@ -53,7 +53,7 @@ func (c checks) withdrawal(t record.Times) *Blocked {
 	case t.GrantInFuture():
 		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", c.f.instant(n.Grant.At.Time))
 	case c.f.dryRun():
-		return blocked(v1alpha1.ReasonDryRun, "policy %s only reports", c.f.name)
+		return blocked(v1alpha1.ReasonDryRun, "policy %s is in mode DryRun", c.f.name)
 	}
 	return (&choice{fleet: c.f}).first(untilBegun, n)
 }

@@ -259,14 +259,14 @@ func foreseenStories() map[string]*foreseen {
 	reboots := func(d time.Duration) func(*host) { return func(h *host) { h.reboots = d } }
 	return map[string]*foreseen{
 		"one-at-a-time": {sequence: sequence{
-			about: "Five nodes take turns; who has waited longest goes first.", policies: workers(),
+			about: "Five nodes take turns, and the one that has waited longest goes first.", policies: workers(),
 			hosts: append(numbered(5), needy("worker-06", needsSince(5*time.Hour)), newHost("worker-07")),
 		}},
 		"in-progress": {after: 20 * minute, sequence: sequence{
 			about: "The forecast is made while two nodes are under way.", policies: workers(atMost("2")), hosts: numbered(9),
 		}, tolerance: 10 * time.Second},
 		"nights": {sequence: sequence{
-			about:    "Windows of an hour take some nodes each, and a freeze lies between.",
+			about:    "Each window of an hour is enough for some nodes, and a freeze lies between the windows.",
 			policies: workers(berlin("nights", "01:00", time.Hour), blackedOut("2026-06-03", "2026-06-06")), hosts: numbered(25),
 		}},
 		"clock-change": {sequence: sequence{
@@ -281,25 +281,25 @@ func foreseenStories() map[string]*foreseen {
 			about: "Zone by zone, two at a time; a node that is not Ready uses one of three.", policies: workers(atMost("3"), domains("zone")), hosts: zoned,
 		}},
 		"control-planes": {sequence: sequence{
-			about: "Control planes go one at a time, last among equals.", policies: workers(atMost("4")),
+			about: "Control-plane nodes go one at a time, after equal workers.", policies: workers(atMost("4")),
 			hosts: append(numbered(6), hosts(needy, "cp-1 cp-2 cp-3", label("node-role.kubernetes.io/control-plane", ""))...),
 		}},
 		"percent": {sequence: sequence{
 			about: "A quarter of eleven nodes is two.", policies: workers(atMost("25%")), hosts: append(numbered(7), hosts(newHost, "a b c d")...),
 		}},
 		"paused-node": {sequence: sequence{
-			about: "Two nodes are paused by hand and stay; the others go on.", policies: workers(berlin("nights", "01:00", time.Hour)),
+			about: "Two nodes are paused by hand and stay. The others go.", policies: workers(berlin("nights", "01:00", time.Hour)),
 			hosts: withPaused(numbered(6), "worker-01", "worker-04"),
 		}},
 		"paused-until": {sequence: sequence{
 			about: "The policy is paused until midnight.", policies: workers(paused(new(metav1.NewTime(evening.Add(2*time.Hour))), "")), hosts: numbered(3),
 		}},
 		"slow-reboots": {sequence: sequence{
-			about:    "Reboots of twenty-five minutes: the window ends before the last that begins in it is settled.",
+			about:    "Reboots of twenty-five minutes: the window ends before the last node that begins in it has settled.",
 			policies: workers(atMost("2"), berlin("nights", "01:00", 105*minute), settles(10*minute)), hosts: numbered(11, reboots(25*minute)),
 		}},
 		"mixed": {tolerance: 12 * minute, sequence: sequence{
-			about:    "Some drains take longer and some less than those the policy has seen; the order is as foreseen.",
+			about:    "Some drains take longer and some shorter than those that the policy has measured, but the order is as forecast.",
 			policies: workers(), hosts: slices.Concat(numbered(4), hosts(needy, "worker-05 worker-06", drains(8*minute)), hosts(needy, "worker-07 worker-08", drains(0))),
 		}},
 	}

@@ -93,7 +93,7 @@ func TestReboots_Gates(t *testing.T) {
 		"firing is worse than unreachable":           {"b a", answers(unreachable("b"), firing("a")), v1alpha1.ReasonAlertFiring, alert},
 		"unreachable is worse than not queried yet":  {"b a", answers(unreachable("a")), unreached, mute},
 		"an object was not read yet":                 {"a " + ceph, answers(quiet("a")), unreached, "gate CephCluster/ceph of policy workers has not been queried yet"},
-		"an object is ready, too":                    {"a " + ceph, answers(quiet("a"), quiet(ceph)), "", ""},
+		"an object is ready as well":                 {"a " + ceph, answers(quiet("a"), quiet(ceph)), "", ""},
 		"an object is not ready": {
 			"a " + ceph, answers(quiet("a"), notReadyObject(ceph)),
 			v1alpha1.ReasonObjectNotReady, "gate CephCluster/ceph of policy workers: CephCluster ceph: the expression is false",
@@ -341,13 +341,13 @@ func TestReboots_Preflight(t *testing.T) {
 		reason  v1alpha1.Reason
 		message string
 	}{
-		"no answer, and no gate":                    {plain, nil, "", ""},
-		"no answer":                                 {gated, nil, unreachable, unknown},
-		"nothing is in the way":                     {gated, replies(gated), "", ""},
-		"the agent does not know, and no gate":      {plain, replies(plain, problem), unreachable, isUnread},
-		"an answer about the policy before an edit": {gated, replies(plain), unreachable, unknown},
-		"an answer to another policy":               {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
-		"an answer of the boot before":              {gated, replies(gated, bootBefore), unreachable, unknown},
+		"no answer, and no gate": {plain, nil, "", ""},
+		"no answer":              {gated, nil, unreachable, unknown},
+		"nothing is in the way":  {gated, replies(gated), "", ""},
+		"the agent cannot check the pods, and there is no gate": {plain, replies(plain, problem), unreachable, isUnread},
+		"an answer about the policy before an edit":             {gated, replies(plain), unreachable, unknown},
+		"an answer to another policy":                           {gated, replies(policy("web", waitsForPods)), unreachable, unknown},
+		"an answer from the previous boot":                      {gated, replies(gated, bootBefore), unreachable, unknown},
 		"a pod blocks": {
 			gated, replies(gated, blocking("default/migrate-1")), v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy workers waits for default/migrate-1",
 		},
@@ -355,7 +355,7 @@ func TestReboots_Preflight(t *testing.T) {
 			gated, replies(gated, blocking("a/1", "a/2"), func(r *protocol.PreflightReport) { r.Blocking.Count = 40 }),
 			v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy workers waits for a/1, a/2 and 38 more",
 		},
-		"the agent does not know": {
+		"the agent cannot check the pods": {
 			gated, replies(gated, problem), unreachable, isUnread,
 		},
 		"a pod that the policy keeps":                              {plain, replies(plain, bare), undrainable, isKept},
@@ -365,9 +365,9 @@ func TestReboots_Preflight(t *testing.T) {
 		},
 		"a budget that never allows an eviction, with drain.onTimeout Reboot": {anyway, replies(anyway, budget), "", ""},
 		"a closed budget": {plain, replies(plain, closed), "", ""},
-		"a closed budget, under a policy that waits":   {waits, replies(waits, closed), undrainable, isClosed},
-		"a closed budget and two budgets on a pod":     {plain, replies(plain, closed, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)"},
-		"a closed budget, with drain.onTimeout Reboot": {anyway, replies(anyway, closed), "", ""},
+		"a closed budget, under a policy that never tries": {waits, replies(waits, closed), undrainable, isClosed},
+		"a closed budget and two budgets on a pod":         {plain, replies(plain, closed, budget), undrainable, "cannot be drained: default/db-0 (PodDisruptionBudget db allows no disruption)"},
+		"a closed budget, with drain.onTimeout Reboot":     {anyway, replies(anyway, closed), "", ""},
 		"a closed budget, after a try that failed": {
 			plain, both(replies(plain, closed), failedTry(1, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:01:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
@@ -375,13 +375,13 @@ func TestReboots_Preflight(t *testing.T) {
 			plain, both(replies(plain, closed), failedTry(3, 4*minute)), undrainable, isClosed + "; the last try failed, and the next is due Mon 2026-06-01 22:16:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"a closed budget, when the next try is due": {plain, both(replies(plain, closed), failedTry(1, 5*minute)), "", ""},
-		"a try that failed, and the agent has not looked again": {
+		"a try that failed, and the agent has not checked again": {
 			plain, failedTry(1, 4*minute), undrainable,
 			"the last attempt failed (UndrainablePod): The drain took longer than 20m0s; the next try is due Mon 2026-06-01 22:01:00 UTC; to retry now: kubectl annotate node worker-1 reboot-operator.io/retry=1 --overwrite",
 		},
 		"a try that failed, and the budget is open":                       {plain, both(replies(plain), failedTry(1, 4*minute)), "", ""},
-		"a try that failed, under a policy that waits":                    {waits, both(replies(waits, closed), failedTry(1, 5*minute)), undrainable, isClosed},
-		"a pod that could not be drained in the boot before":              {plain, replies(plain, bare, bootBefore), "", ""},
+		"a try that failed, under a policy that never tries":              {waits, both(replies(waits, closed), failedTry(1, 5*minute)), undrainable, isClosed},
+		"a pod that could not be drained in the previous boot":            {plain, replies(plain, bare, bootBefore), "", ""},
 		"a pod that could not be drained under the policy before an edit": {policy("workers", deletesUnmanaged), replies(plain, bare), "", ""},
 		"a pod that cannot be drained comes before one that blocks":       {gated, replies(gated, blocking("default/migrate-1"), bare), undrainable, isKept},
 	}
@@ -498,7 +498,7 @@ func TestReboots_PreflightRequest(t *testing.T) {
 		"a node that would be rebooted in a dry run": {one(policy("workers", dryRun), needy("worker-1")), request},
 		"not a node that something else holds back":  {one(policy("workers", paused(nil, "")), needy("worker-1")), ""},
 		"not a node that backs off":                  {one(workers, needy("worker-1", grant(1, protocol.GrantCancelled, cancelledAt(-minute, v1alpha1.ReasonAgentSilent)))), ""},
-		"not a node that needs no reboot any more":   {one(workers, newHost("worker-1", answered)), ""},
+		"not a node that no longer needs a reboot":   {one(workers, newHost("worker-1", answered)), ""},
 		"not a node without a policy":                {one(policy("workers", selects("pool", "web")), newHost("worker-1", answered)), "stale"},
 		"a node that may begin, after an edit":       {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), answered)), request},
 		"a node that has begun stays as it was":      {one(policy("workers", holding(7, entry("worker-1", 7))), needy("worker-1", grant(7, active), progress(7, protocol.PhaseDraining), answered)), "stale"},
@@ -524,17 +524,17 @@ func TestPreflightOf(t *testing.T) {
 		policy *v1alpha1.RebootPolicy
 		same   bool
 	}{
-		"another limit":                 {policy("workers", atMost("3")), true},
-		"a pause":                       {policy("workers", paused(nil, "")), true},
-		"a time-out of the drain":       {policy("workers", drainTimeout(minute)), true},
-		"the action at the time-out":    {policy("workers", rebootsAnyway), true},
-		"a default that is written out": {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalBlock}), true},
-		"an empty section":              {policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Gates = &v1alpha1.Gates{} }), true},
-		"unmanaged pods may go":         {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}), false},
-		"emptyDir volumes are kept":     {drain(v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}), false},
-		"a rule":                        {drain(v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{PodSelector: db}}}), false},
-		"a gate":                        {policy("workers", waitsForPods), false},
-		"the same of another policy":    {policy("web"), false},
+		"another limit":                    {policy("workers", atMost("3")), true},
+		"a pause":                          {policy("workers", paused(nil, "")), true},
+		"a time-out of the drain":          {policy("workers", drainTimeout(minute)), true},
+		"the action at the time-out":       {policy("workers", rebootsAnyway), true},
+		"a default that is set explicitly": {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalBlock}), true},
+		"an empty section":                 {policy("workers", func(p *v1alpha1.RebootPolicy) { p.Spec.Gates = &v1alpha1.Gates{} }), true},
+		"unmanaged pods may go":            {drain(v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete}), false},
+		"emptyDir volumes are kept":        {drain(v1alpha1.Drain{EmptyDirData: v1alpha1.PodDisposalBlock}), false},
+		"a rule":                           {drain(v1alpha1.Drain{Rules: []v1alpha1.DrainRule{{PodSelector: db}}}), false},
+		"a gate":                           {policy("workers", waitsForPods), false},
+		"the same rules in another policy": {policy("web"), false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -581,8 +581,8 @@ func TestReboots_Try(t *testing.T) {
 		policy *v1alpha1.RebootPolicy
 		want   underway.Action
 	}{
-		"the policy tries":                 {holds, underway.Wait},
-		"the policy does not try any more": {waits, underway.CancelGrant},
+		"the policy tries":           {holds, underway.Wait},
+		"the policy no longer tries": {waits, underway.CancelGrant},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := needy("worker-1", grant(7, protocol.GrantActive), replies(tc.policy, closedBy("default/db-0", "")))

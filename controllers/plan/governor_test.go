@@ -120,7 +120,7 @@ func TestPlan_NamesTheNodesThatAnInvalidPolicyKeeps(t *testing.T) {
 		want  map[string][]string
 	}{
 		"an invalid policy of higher priority":    {policy("b", db, priority(1), invalid(0)), map[string][]string{"b": {"n1"}}},
-		"one that was edited since":               {policy("b", db, priority(1), invalid(-1)), map[string][]string{}},
+		"an invalid policy that was edited since": {policy("b", db, priority(1), invalid(-1)), map[string][]string{}},
 		"a valid policy of higher priority":       {policy("b", db, priority(1)), map[string][]string{}},
 		"an invalid policy of lower priority":     {policy("b", db, priority(-1), invalid(0)), map[string][]string{}},
 		"an invalid policy that selects others":   {policy("b", selects("pool", "web"), priority(1), invalid(0)), map[string][]string{}},

@@ -109,7 +109,7 @@ func TestPlan_History(t *testing.T) {
 			one(held, needy("a", grant(7, protocol.GrantActive), progress(7, protocol.PhaseAborted, phaseAt(-20*365*24*time.Hour), drainedFrom(-20*365*24*time.Hour-8*minute)))),
 			past(v1alpha1.PastReboot{Result: v1alpha1.RebootAborted, EndedAt: at(-10 * minute), Drain: lasts(8 * minute)}),
 		},
-		"a boot whose clock was hours ahead until it asked for the time": {
+		"a boot whose clock was hours ahead until it was synchronized": {
 			one(held, newHost("a", rebooted(-3*minute, 3*time.Hour), grant(7, protocol.GrantFinished, finished), progress(7, protocol.PhaseRebooting, phaseAt(-6*minute)))),
 			past(v1alpha1.PastReboot{Result: v1alpha1.RebootSucceeded, EndedAt: at(0)}),
 		},
@@ -171,7 +171,7 @@ func TestPlan_Run(t *testing.T) {
 		"no node needs a reboot": {one(policy("workers"), newHost("worker-1")), nil, true},
 		"no node may go":         {one(policy("workers", atMost("0")), needy("worker-1")), nil, true},
 		"the first grant":        {one(policy("workers", holding(7)), needy("worker-1")), run(0, 7, 0, 0), false},
-		"the status has no run, and a node holds a grant": {one(policy("workers", inProgress), needy("worker-1")), run(0, 7, 0, 0), false},
+		"the status has no run, but a node holds a grant": {one(policy("workers", inProgress), needy("worker-1")), run(0, 7, 0, 0), false},
 		"in progress":                        {one(policy("workers", inProgress, running), needy("worker-1")), run(time.Hour, 4, 2, 0), false},
 		"one is back, and the next one goes": {one(policy("workers", inProgress, running), back, needy("worker-2")), run(time.Hour, 4, 3, 0), false},
 		"the last one is back":               {one(policy("workers", inProgress, running), back), run(time.Hour, 4, 3, 0), true},
@@ -194,7 +194,8 @@ func TestPlan_Run(t *testing.T) {
 	}
 }
 
-// TestPlan_HistoryOfUnexpectedReboots: reboots that nobody granted are remembered at their time, once, and at most five of them.
+// TestPlan_HistoryOfUnexpectedReboots checks that reboots without a grant enter the history once, at
+// their time, and at most five of them.
 func TestPlan_HistoryOfUnexpectedReboots(t *testing.T) {
 	rebootedItself := func(ago time.Duration, from, to string) func(*host) {
 		return func(h *host) {
@@ -230,16 +231,16 @@ func TestPlan_HistoryOfUnexpectedReboots(t *testing.T) {
 		hosts        []*host
 		before, want []v1alpha1.PastReboot
 	}{
-		"none":                                 {hosts: []*host{newHost("a")}},
-		"a node at rest":                       {hosts: []*host{newHost("a", rebootedItself(5*minute, "1.0", "2.0"))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "1.0", "2.0")}},
-		"in the order of time":                 {[]*host{newHost("a", rebootedItself(5*minute, "", ""))}, []v1alpha1.PastReboot{succeeded(6 * minute), succeeded(4 * minute)}, []v1alpha1.PastReboot{succeeded(6 * minute), unexpected("a", 5*minute, "", ""), succeeded(4 * minute)}},
-		"older than all of a full history":     {[]*host{newHost("a", rebootedItself(2*time.Hour, "", ""))}, full(time.Hour), full(time.Hour)},
-		"of another boot":                      {hosts: []*host{newHost("a", rebootedItself(5*minute, "", ""), bootID("another"))}},
-		"by a clock that is ahead":             {hosts: []*host{newHost("a", rebootedItself(-time.Hour, "", ""))}},
-		"with versions that no status takes":   {hosts: []*host{newHost("a", rebootedItself(5*minute, "not a version", strings.Repeat("1", 64)))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "", "")}},
-		"of more than five nodes the last":     {hosts: crowd, want: five},
-		"of more than five in the history":     {hosts: []*host{newHost("z", rebootedItself(minute, "", ""))}, before: five, want: append(five[1:5:5], unexpected("z", minute, "", ""))},
-		"of more than five, and none is newer": {hosts: crowd[:1], before: five, want: five},
+		"none":                                            {hosts: []*host{newHost("a")}},
+		"a node at rest":                                  {hosts: []*host{newHost("a", rebootedItself(5*minute, "1.0", "2.0"))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "1.0", "2.0")}},
+		"in the order of time":                            {[]*host{newHost("a", rebootedItself(5*minute, "", ""))}, []v1alpha1.PastReboot{succeeded(6 * minute), succeeded(4 * minute)}, []v1alpha1.PastReboot{succeeded(6 * minute), unexpected("a", 5*minute, "", ""), succeeded(4 * minute)}},
+		"older than all of a full history":                {[]*host{newHost("a", rebootedItself(2*time.Hour, "", ""))}, full(time.Hour), full(time.Hour)},
+		"from another boot":                               {hosts: []*host{newHost("a", rebootedItself(5*minute, "", ""), bootID("another"))}},
+		"dated by a clock that is ahead":                  {hosts: []*host{newHost("a", rebootedItself(-time.Hour, "", ""))}},
+		"with versions that do not fit a status":          {hosts: []*host{newHost("a", rebootedItself(5*minute, "not a version", strings.Repeat("1", 64)))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "", "")}},
+		"only the last five, from more than five nodes":   {hosts: crowd, want: five},
+		"only the last five in the history":               {hosts: []*host{newHost("z", rebootedItself(minute, "", ""))}, before: five, want: append(five[1:5:5], unexpected("z", minute, "", ""))},
+		"more than five in the history, none of them new": {hosts: crowd[:1], before: five, want: five},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers"), tc.hosts...).plan()

@@ -68,7 +68,7 @@ func TestReboots_AskHooks(t *testing.T) {
 		"after settling, with stale answers (behaviour 51)": {
 			policy: asks, node: back(yes, phase(5, v1alpha1.HooksBefore, 0)), now: 10 * minute, want: begins(v1alpha1.HooksAfter),
 		},
-		"not while the node settles": {
+		"not while the node is settling": {
 			policy: asks, node: back(), now: 9 * minute,
 			want: waits("back since Mon 2026-06-01 22:09:00 UTC, settling until Mon 2026-06-01 22:10:00 UTC", 10*minute),
 		},
@@ -92,10 +92,10 @@ func TestReboots_AskHooks(t *testing.T) {
 		"a phase that began in an earlier boot begins again": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.BootID = "worker-1-boot-1" })), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},
-		"a hook that the policy names since the phase began: its answer may be stale (behaviour 51)": {
+		"a hook that was added during the phase: its answer may be stale (behaviour 51)": {
 			policy: both, node: back(yes, alsoYes, phase(5, v1alpha1.HooksAfter, 10*minute)), now: 11 * minute, want: begins(v1alpha1.HooksAfter),
 		},
-		"a hook that the policy does not name any more is not waited for": {
+		"a hook that was removed from the policy does not delay the reboot": {
 			policy: asks, node: back(yes, asked(func(h *protocol.HookPhase) { h.Hooks = append(h.Hooks, "example.com/b") })), now: 11 * minute, want: finish,
 		},
 		"one of two has answered": {
@@ -160,18 +160,18 @@ func TestPlan_RunHooks(t *testing.T) {
 		"an answer with an impossible number": {
 			one(policy("workers", runHooked, answered(setNoout, "99999999999999999: true")), needy("worker-1")), begins(v1alpha1.RunBefore, 1, set...), 0,
 		},
-		"a node waits for something else":    {one(policy("workers", runHooked, paused(nil, "")), needy("worker-1")), nil, 0},
-		"a node has no slot to wait for":     {one(policy("workers", atMost("0"), runHooked), needy("worker-1")), nil, 0},
-		"the policy has mode DryRun":         {one(policy("workers", runHooked, dryRun), needy("worker-1")), nil, 0},
-		"there are hooks after the run only": {one(policy("workers", onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 2), 1},
-		"a hook after the run is named in mid-run": {
+		"a node waits for something else":              {one(policy("workers", runHooked, paused(nil, "")), needy("worker-1")), nil, 0},
+		"the limit is 0, so no slot ever becomes free": {one(policy("workers", atMost("0"), runHooked), needy("worker-1")), nil, 0},
+		"the policy has mode DryRun":                   {one(policy("workers", runHooked, dryRun), needy("worker-1")), nil, 0},
+		"there are only hooks after the run":           {one(policy("workers", onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 2), 1},
+		"a hook after the run is added during the run": {
 			one(policy("workers", inProgress, running, onlyAfter), needy("worker-1")), begins(v1alpha1.RunRunning, 8), 0,
 		},
-		"a hook before the run is named in mid-run": {
+		"a hook before the run is added during the run": {
 			one(policy("workers", atMost("2"), inProgress, running, runHooked), needy("worker-1"), needy("worker-2")), begins(v1alpha1.RunBefore, 8, set...), 0,
 		},
 		"a hook before the run starts": {one(policy("workers", runHooked, before), needy("worker-1")), is(v1alpha1.RunBefore, set), 0},
-		"a status without the run, and nobody waits": {
+		"a status without the run, and no node waits": {
 			one(policy("workers", inProgress, runHooked), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), begins(v1alpha1.RunRunning, 8), 0,
 		},
 		"the hook has approved":                  {one(policy("workers", runHooked, before, answered(setNoout, "7: true")), needy("worker-1")), &v1alpha1.RunHooks{Stage: v1alpha1.RunRunning, Number: 7}, 1},
@@ -185,7 +185,7 @@ func TestPlan_RunHooks(t *testing.T) {
 		"the need ends during the stage":         {one(policy("workers", runHooked, before), newHost("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"the policy has mode DryRun now":         {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"the policy is deleted during the stage": {one(policy("workers", runHooked, before, deleted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"no hook is named after the run":         {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
+		"there is no hook after the run":         {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
 		"a run whose policy has halted":          {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil), halted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"a run with a node that drains":          {one(policy("workers", inProgress, runHooked, inRun(v1alpha1.RunRunning, -minute, nil), paused(nil, "")), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), is(v1alpha1.RunRunning, nil), 0},
 		"a run that waits for a slot":            {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil)), needy("worker-1"), newHost("worker-2", notReady)), is(v1alpha1.RunIdle, nil), 0},

@@ -43,14 +43,14 @@ func TestReboots_Markers(t *testing.T) {
 		},
 		"nodes that have the taint already":  {one(policy("workers"), needy("a"), needy("b", pending)), nil},
 		"nodes that need no reboot":          {one(policy("workers"), needy("a"), newHost("b")), nil},
-		"nodes that need no reboot any more": {one(policy("workers"), needy("a"), newHost("b", pending)), []record.Markers{off("b")}},
+		"nodes that no longer need a reboot": {one(policy("workers"), needy("a"), newHost("b", pending)), []record.Markers{off("b")}},
 		"a granted node keeps its taint": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", pending, grant(1, active)), needy("b", pending)), nil,
 		},
-		"a node that is granted now keeps its taint":    {one(policy("workers"), needy("a", pending)), nil},
-		"a policy that wants no taint":                  {one(policy("workers", noTaint), needy("a"), needy("b"), needy("c", pending)), []record.Markers{off("c")}},
-		"a policy that wants none, and pods in the way": {one(policy("workers", waitsForPods, noTaint), needy("a", softly)), nil},
-		"a policy that wants none, and NoSchedule": {
+		"a node that is granted now keeps its taint":            {one(policy("workers"), needy("a", pending)), nil},
+		"a policy without a pending taint":                      {one(policy("workers", noTaint), needy("a"), needy("b"), needy("c", pending)), []record.Markers{off("c")}},
+		"a policy without a pending taint, and pods in the way": {one(policy("workers", waitsForPods, noTaint), needy("a", softly)), nil},
+		"a policy without a pending taint but with NoSchedule": {
 			one(policy("workers", keepsPodsOff, noTaint), needy("a", strictly), needy("b", strictly)),
 			[]record.Markers{noPods("a")},
 		},
@@ -90,7 +90,7 @@ func TestReboots_Markers(t *testing.T) {
 		},
 		"a node that waits for pods under a weaker rule": {one(gated, needy("a", softly, podsOff)), []record.Markers{on("a")}},
 		"a node that waits for pods, with both taints":   {one(gated, needy("a", softly, pending, podsOff)), []record.Markers{on("a")}},
-		"a node that does not wait for pods any more": {
+		"a node that no longer waits for pods": {
 			one(strict, needy("a", grant(1, active)), needy("b", replies(strict), podsOff), needy("c")), []record.Markers{on("b")},
 		},
 		"a node whose pods are unknown":                    {one(strict, needy("a", podsOff)), []record.Markers{off("a")}},
@@ -106,20 +106,20 @@ func TestReboots_Markers(t *testing.T) {
 			one(policy("workers", keepsPodsOff, holding(1, entry("a", 1))), needy("a", podsOff, grant(1, active))), []record.Markers{on("a")},
 		},
 		"a node that is granted now admits the pods of hooks": {one(strict, needy("a", replies(strict), podsOff)), []record.Markers{on("a")}},
-		"how long a node may be up":                           {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
-		"how long a node that waits for its turn may be up": {
+		"the maximum uptime of a node":                        {one(policy("workers", maxUptime), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
+		"the maximum uptime of a node that waits for its turn": {
 			one(policy("workers", maxUptime), needy("a", upFor(monthOfA)), needy("b")), []record.Markers{{Node: "b", Pending: corev1.TaintEffectPreferNoSchedule, Needs: record.Needs{MaxUptime: monthOfB}}},
 		},
-		"nodes that have the annotation already":  {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
-		"another maximum than before":             {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
-		"no maximum any more":                     {one(policy("workers"), newHost("a", upFor(monthOfA))), []record.Markers{off("a")}},
-		"which conditions ask for a reboot":       {one(policy("workers", watches), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{Conditions: watched}}}},
-		"which conditions do not ask any more":    {one(policy("workers"), newHost("a", annotated(v1alpha1.AnnotationNodeConditions, watched))), []record.Markers{off("a")}},
-		"conditions that nodes carry already":     {one(policy("workers", watches), newHost("a", annotated(v1alpha1.AnnotationNodeConditions, watched))), nil},
-		"conditions of a granted node stay":       {one(policy("workers", watches, holding(1, entry("a", 1))), needy("a", grant(1, active))), nil},
-		"a policy that only reports":              {one(policy("workers", maxUptime, dryRun), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
-		"a granted node keeps its maximum":        {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
-		"two policies in conflict set no maximum": {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []record.Markers{off("a")}},
+		"nodes that have the annotation already":     {one(policy("workers", maxUptime), newHost("a", upFor(monthOfA))), nil},
+		"another maximum than before":                {one(policy("workers", maxUptime), newHost("a", upFor("24h0m0s"))), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
+		"a maximum that was removed":                 {one(policy("workers"), newHost("a", upFor(monthOfA))), []record.Markers{off("a")}},
+		"conditions that ask for a reboot":           {one(policy("workers", watches), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{Conditions: watched}}}},
+		"conditions that no longer ask for a reboot": {one(policy("workers"), newHost("a", annotated(v1alpha1.AnnotationNodeConditions, watched))), []record.Markers{off("a")}},
+		"conditions that nodes carry already":        {one(policy("workers", watches), newHost("a", annotated(v1alpha1.AnnotationNodeConditions, watched))), nil},
+		"conditions of a granted node stay":          {one(policy("workers", watches, holding(1, entry("a", 1))), needy("a", grant(1, active))), nil},
+		"a policy in mode DryRun":                    {one(policy("workers", maxUptime, dryRun), newHost("a")), []record.Markers{{Node: "a", Needs: record.Needs{MaxUptime: monthOfA}}}},
+		"a granted node keeps its maximum":           {one(policy("workers", holding(1, entry("a", 1))), needy("a", upFor(monthOfA), grant(1, active))), nil},
+		"two policies in conflict set no maximum":    {situation{policies: rivals, hosts: hosts(newHost, "a", upFor(monthOfA))}, []record.Markers{off("a")}},
 		"annotations of a grant that ended before the grace": {
 			one(policy("workers"), newHost("a", grant(1, over, annotation, grantedAt(-15*minute)))), []record.Markers{{Node: "a", RemoveAnnotations: true}},
 		},
@@ -168,7 +168,7 @@ func TestReboots_Markers(t *testing.T) {
 		"the remediation label of a machine that is late and Ready": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, unremediated), progress(1, protocol.PhaseRebooting))).at(time.Hour), nil,
 		},
-		"the label for load balancers of a grant that is not": {
+		"the label for load balancers of a grant that is not over": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", grant(1, active, excluded))), nil,
 		},
 		"hooks of a grant that was never written on the node": {
@@ -288,13 +288,13 @@ func TestNode_Exclusion(t *testing.T) {
 		node          *host
 		sets, removes bool
 	}{
-		"a node without a policy":                {newHost("a"), true, false},
-		"an administrator's":                     {newHost("a", label(key, "true")), false, false},
-		"an administrator's, with our value":     {newHost("a", label(key, ours)), false, false},
-		"under a grant":                          {newHost("a", grant(1, active, excluded), label(key, ours)), true, true},
-		"under a grant that has not set it":      {newHost("a", grant(1, active), label(key, ours)), false, false},
-		"under a grant, and somebody changed it": {newHost("a", grant(1, active, excluded), label(key, "")), false, false},
-		"under a grant, and somebody removed it": {newHost("a", grant(1, active, excluded)), true, false},
+		"a node without a policy":                           {newHost("a"), true, false},
+		"an administrator's":                                {newHost("a", label(key, "true")), false, false},
+		"an administrator's label with the manager's value": {newHost("a", label(key, ours)), false, false},
+		"under a grant":                                     {newHost("a", grant(1, active, excluded), label(key, ours)), true, true},
+		"under a grant that has not set it":                 {newHost("a", grant(1, active), label(key, ours)), false, false},
+		"under a grant, and somebody changed it":            {newHost("a", grant(1, active, excluded), label(key, "")), false, false},
+		"under a grant, and somebody removed it":            {newHost("a", grant(1, active, excluded)), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := tc.node.view()
@@ -316,7 +316,7 @@ func TestNode_Remediation(t *testing.T) {
 		node          *host
 		sets, removes bool
 	}{
-		"a node of nobody's":                     {newHost("a"), true, false},
+		"a node without a policy":                {newHost("a"), true, false},
 		"an administrator's":                     {newHost("a", label(key, "true")), false, false},
 		"under a grant":                          {newHost("a", grant(1, active, unremediated), label(key, "true")), true, true},
 		"under a grant that has not set it":      {newHost("a", grant(1, active), label(key, "true")), false, false},

@@ -129,7 +129,7 @@ func FuzzNodeOf(f *testing.F) {
 		} {
 			p := s.plan()
 			if len(p.Ledger()) > 1 {
-				t.Errorf("one node, and a ledger of %v", p.Ledger())
+				t.Errorf("one node, but a ledger of %v", p.Ledger())
 			}
 			for _, b := range p.Blocked {
 				fitsACondition(t, b.Reason, "")
@@ -161,7 +161,7 @@ func TestNodeOf_TakesTheWorstConditionOfOneType(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := record.Of(&corev1.Node{Status: corev1.NodeStatus{Conditions: conditions}})
 			if !n.Unavailable() {
-				t.Error("a node that one condition calls down is available")
+				t.Error("a node with one Ready condition that is not True counts as available")
 			}
 		})
 	}

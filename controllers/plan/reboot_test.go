@@ -124,21 +124,21 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 	noNeed := cancelsGrant(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
 	ungoverned := cancelsGrant(v1alpha1.ReasonNoPolicy, "policy workers does not govern the node any more")
 	testReboots(t, map[string]rebootCase{
-		"the node does not know of it yet":                           {needs: true, want: publish},
-		"it is the Node that the ledger names":                       {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
-		"the node shows an older grant":                              {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
-		"the agent has five minutes":                                 {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
-		"the need is withdrawn (behaviour 3)":                        {node: options(active), want: noNeed},
-		"the need is withdrawn before the grant is published":        {want: noNeed},
-		"another policy governs the node":                            {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
-		"no policy governs the node":                                 under(selects("pool", "db"), ungoverned),
-		"the policy is being deleted":                                under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
-		"the policy has mode DryRun now":                             under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers only reports")),
-		"the policy is paused (behaviour 22)":                        under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
-		"others have used up the limit since, which does not cancel": shown(notBegun, cordoned),
+		"the node does not know of it yet":                                     {needs: true, want: publish},
+		"it is the Node that the ledger names":                                 {needs: true, node: options(uid("1")), madeFor: "1", want: publish},
+		"the node shows an older grant":                                        {needs: true, node: options(grant(4, protocol.GrantFinished)), want: publish},
+		"the agent has five minutes":                                           {needs: true, node: options(active), now: 299 * time.Second, want: notBegun},
+		"the need is withdrawn (behaviour 3)":                                  {node: options(active), want: noNeed},
+		"the need is withdrawn before the grant is published":                  {want: noNeed},
+		"another policy governs the node":                                      {needs: true, node: options(active), another: policy("better", priority(1)), want: ungoverned},
+		"no policy governs the node":                                           under(selects("pool", "db"), ungoverned),
+		"the policy is being deleted":                                          under(deleted, cancelsGrant(v1alpha1.ReasonCancelled, "policy workers is being deleted")),
+		"the policy has mode DryRun now":                                       under(dryRun, cancelsGrant(v1alpha1.ReasonDryRun, "policy workers is in mode DryRun")),
+		"the policy is paused (behaviour 22)":                                  under(paused(nil, ""), cancelsGrant(v1alpha1.ReasonPaused, "policy workers is paused")),
+		"others have used up the limit since, which does not cancel the grant": shown(notBegun, cordoned),
 		"the agent is silent": {
 			needs: true, node: options(active), now: 5 * minute,
-			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s: is the agent's pod running on this node?"),
+			want: cancelsGrant(v1alpha1.ReasonAgentSilent, "the agent did not act on its grant within 5m0s; check the agent's pod on this node"),
 		},
 		"the node was rebooted by hand (behaviour 50)": shown(
 			cancelsGrant(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant"), bootID("worker-1-boot-2")),
@@ -156,7 +156,7 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the window is too short by now, and was long enough": {
 			needs: true, node: options(active), window: &window.State{Open: true, ClosesAt: evening.Add(minute)}, want: notBegun,
 		},
-		"the node is not Ready any more": shown(
+		"the node is no longer Ready": shown(
 			cancelsGrant(v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first"), notReady),
 		"the agent sees another boot than the kubelet": shown(
 			cancelsGrant(v1alpha1.ReasonNodeUnavailable, `the agent's last report is for boot "other", but the kubelet reports boot "worker-1-boot-1"; the reboot waits `+
@@ -172,18 +172,18 @@ func TestReboots_BeforeTheStart(t *testing.T) {
 		"the progress cannot be read, and nobody has repaired it in time": {
 			needs: true, node: options(active, unreadable), now: time.Hour,
 			want: fails(v1alpha1.ReasonRebootTimedOut, time.Hour, "the progress of the reboot granted at Mon 2026-06-01 22:00:00 UTC cannot be read, and was "+
-				"not repaired in time: annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; its slot is kept: "+
-				"check the machine and its agent; once you are sure it is off, delete the Node to free the slot"),
+				"not repaired in time: annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the node keeps its slot. "+
+				"Check the machine and its agent; once you are sure that the machine is off, delete the Node to free the slot"),
 		},
-		"the agent is silent, whatever a grant of 2099 contains": {
+		"the agent is silent, and the grant on the Node is dated 2099": {
 			needs: true, node: options(grant(rebootSeq, protocol.GrantActive, grantedAt(73*365*24*time.Hour))),
 			want: cancelsGrant(v1alpha1.ReasonRecordUnreadable, "the grant is dated Thu 2099-05-14 22:00:00 UTC, more than an hour in the future"),
 		},
-		"the progress cannot be read: the agent may be anywhere": {
+		"the progress cannot be read, so the agent may be at any step": {
 			needs: true, node: options(active, unreadable), now: 59 * minute,
 			want: rebootStep{
 				Action: underway.Wait, Reason: v1alpha1.ReasonRecordUnreadable, Until: instantAfter(time.Hour),
-				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the slot is kept until the agent repairs it",
+				Message: "annotation reboot-operator.io/progress: invalid character '?' looking for beginning of value; the node keeps its slot until the agent repairs the record",
 			},
 		},
 		"the progress cannot be read, and the node does not show it yet": {needs: true, node: options(unreadable), want: publish},
@@ -274,11 +274,11 @@ func TestReboots_UnderWay(t *testing.T) {
 	}
 	hangs := func(began string, since time.Duration) rebootStep {
 		return fails(v1alpha1.ReasonDrainTimedOut, since, "the drain began at Mon 2026-06-01 "+began+" UTC and should have ended within 20m0s; "+
-			"its slot is kept until the agent answers: look at the agent's pod on this node").drains(since)
+			"the node keeps its slot until the agent answers. Check the agent's pod on this node").drains(since)
 	}
 	lost := func(sent string, since time.Duration) rebootStep {
 		return fails(v1alpha1.ReasonRebootTimedOut, since, "the node was sent to reboot at Mon 2026-06-01 "+sent+" UTC and was not back within 30m0s; "+
-			"its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot")
+			"it keeps its slot. Check the machine; once you are sure it is off, delete the Node to free the slot")
 	}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
 		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
@@ -298,7 +298,7 @@ func TestReboots_UnderWay(t *testing.T) {
 	startsUp := func(mods ...func(*host)) []func(*host) {
 		return append(reboots(rebooted(9*minute, 9*minute), tainted(cni, corev1.TaintEffectNoSchedule)), mods...)
 	}
-	starting := "back, but taint " + cni + ":NoSchedule keeps pods off the node since the reboot; settling begins once it is gone"
+	starting := "back, but taint " + cni + ":NoSchedule has kept pods off the node since the reboot; settling begins once it is gone"
 	notes := func(message string) rebootStep {
 		return rebootStep{Action: underway.NoteTaint, Reason: v1alpha1.ReasonGranted, Message: message}
 	}
@@ -313,7 +313,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		"a startup taint, and somebody uncordoned the node":   {node: startsUp(), now: 20 * minute, want: finish},
 		"a taint that only prefers other nodes":               {node: reboots(rebooted(0, 0), cordoned, tainted(cni, corev1.TaintEffectPreferNoSchedule)), now: 20 * minute, want: finish},
 		"the taint of the cordon, and of this operator":       {node: reboots(rebooted(0, 0), cordoned, tainted(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule), podsOff), now: 20 * minute, want: finish},
-		"a taint that a hook has set which runs": {
+		"a taint that a running hook has set": {
 			node: startsUp(cordoned, phase(rebootSeq, v1alpha1.HooksAfter, 10*minute)), policy: options(hooked("example.com/a")), now: 20 * minute,
 			want: rebootStep{
 				Action: underway.Wait, Reason: v1alpha1.ReasonWaitingForHook, Until: instantAfter(70 * minute),
@@ -326,7 +326,7 @@ func TestReboots_UnderWay(t *testing.T) {
 		},
 		"a startup taint that stays: reported, and the slot is kept": {
 			node: startsUp(cordoned, takesPods(false)), now: 40 * minute, want: fails(v1alpha1.ReasonStartupTaint, 39*minute, "the node is Ready, but taint "+cni+
-				":NoSchedule has kept pods off it since the reboot, for more than 30m0s; its slot is kept: look at what removes the taint, or if it is to stay, "+
+				":NoSchedule has kept pods off it since the reboot, for more than 30m0s; it keeps its slot. Check what should remove the taint; if it is meant to stay, "+
 				"run: kubectl uncordon worker-1"),
 		},
 
@@ -348,9 +348,9 @@ func TestReboots_UnderWay(t *testing.T) {
 			node: drains(), policy: options(leads(2 * minute)), now: minute,
 			want: waits("cordoned; pods are evicted from Mon 2026-06-01 22:02:00 UTC on", 32*minute).drains(32 * minute),
 		},
-		"draining, by a clock that is in 2099":                          {node: options(active, drainsSince(years)), now: 35 * minute, want: hangs("22:05:00", 35*minute)},
-		"draining, by a clock that was three hours ahead, which is now": {node: options(active, drainsSince(180*minute)), now: 181 * minute, want: hangs("22:05:00", 35*minute)},
-		"draining late, after an outage of half an hour":                {node: options(active, drainsSince(30*minute)), now: 40 * minute, want: draining(time.Hour)},
+		"draining, by a clock in the year 2099":                                     {node: options(active, drainsSince(years)), now: 35 * minute, want: hangs("22:05:00", 35*minute)},
+		"draining since three hours ahead by a wrong clock, and that time has come": {node: options(active, drainsSince(180*minute)), now: 181 * minute, want: hangs("22:05:00", 35*minute)},
+		"draining late, after an outage of half an hour":                            {node: options(active, drainsSince(30*minute)), now: 40 * minute, want: draining(time.Hour)},
 
 		"rebooting, and the need is gone (behaviour 19)":                       {node: reboots(notReady), want: rebooting(30 * minute)},
 		"rebooting, and still Ready (behaviour 63)":                            {node: reboots(), now: 29 * minute, want: rebooting(30 * minute)},
@@ -360,38 +360,38 @@ func TestReboots_UnderWay(t *testing.T) {
 		"not back in time: reported, and the slot is kept (behaviours 26, 47)": {node: reboots(notReady), now: 30 * minute, want: lost("22:00:00", 30*minute)},
 		"never went down, Ready on the same boot (behaviour 47)": {node: reboots(), now: 30 * minute, want: fails(v1alpha1.ReasonRebootTimedOut, 30*minute,
 			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is still Ready on the previous boot after 30m0s; "+
-				"its slot is kept: event RebootRefused on the node reports what keeps it, or a reboot by hand ends it")},
+				"it keeps its slot. Event RebootRefused of the node says what blocks the reboot; fix that, or reboot the host by hand")},
 		"up in time, and its agent does not report": {node: reboots(newBoot, notReported), now: 30 * minute, want: fails(v1alpha1.ReasonAgentSilent, 30*minute,
 			"the node was sent to reboot at Mon 2026-06-01 22:00:00 UTC and is Ready again, but its agent has not reported within 30m0s; "+
-				"its slot is kept until it does: look at the agent's pod on this node")},
+				"it keeps its slot until then. Check the agent's pod on this node")},
 		"rebooting, and its clock is a day behind: it may have drained for the whole drain.timeout": {
 			node: options(active, rebootsSince(-24*time.Hour), notReady), now: minute, want: rebooting(time.Hour),
 		},
 		"not back in time by a clock that is a day behind": {
 			node: options(active, rebootsSince(-24*time.Hour), notReady), now: time.Hour, want: lost("22:30:00", time.Hour),
 		},
-		"rebooting, by a clock that is in 2099": {node: options(active, rebootsSince(years), notReady), now: time.Hour, want: lost("22:30:00", time.Hour)},
+		"rebooting, by a clock in the year 2099": {node: options(active, rebootsSince(years), notReady), now: time.Hour, want: lost("22:30:00", time.Hour)},
 		"rebooting after a drain that was allowed to take longer when it began": {
 			node: options(active, rebootsSince(110*minute), notReady), now: 111 * minute, want: rebooting(140 * minute),
 		},
 		"not back in time after a drain that was allowed to take longer": {
 			node: options(active, rebootsSince(110*minute), notReady), now: 3 * time.Hour, want: lost("23:50:00", 140*minute),
 		},
-		"back, and not Ready again while its hooks wait": {
+		"back, and NotReady again while its hooks run": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), policy: options(hooked("x/y")), now: 41 * minute,
 			want: waits("booted; waiting for the node to be Ready and for its agent", 70*minute),
 		},
-		"back, and not Ready again, for too long": {
+		"back, and NotReady again for too long": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute)), policy: options(hooked("x/y")), now: 70 * minute,
-			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node has booted, and has not been Ready for 30m0s since Mon 2026-06-01 22:40:00 UTC; its slot "+
-				"is kept: check the machine; once you are sure it is off, delete the Node to free the slot"),
+			want: fails(v1alpha1.ReasonRebootTimedOut, 70*minute, "the node has booted, but has not stayed Ready in the 30m0s since Mon 2026-06-01 22:40:00 UTC; it keeps "+
+				"its slot. Check the machine; once you are sure it is off, delete the Node to free the slot"),
 		},
-		"back, and not Ready again and again: it should have been in service": {
+		"back, and repeatedly NotReady: by now it should have been in service": {
 			node: reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 33*minute)), now: 34 * minute,
-			want: fails(v1alpha1.ReasonRebootTimedOut, 34*minute, "the node has booted, and has not been Ready for 30m0s since Mon 2026-06-01 22:04:00 UTC; its slot "+
-				"is kept: check the machine; once you are sure it is off, delete the Node to free the slot"),
+			want: fails(v1alpha1.ReasonRebootTimedOut, 34*minute, "the node has booted, but has not stayed Ready in the 30m0s since Mon 2026-06-01 22:04:00 UTC; it keeps "+
+				"its slot. Check the machine; once you are sure it is off, delete the Node to free the slot"),
 		},
-		"lost, whatever its kubelet reports since then": {
+		"lost, although its kubelet has reported since": {
 			node:   reboots(rebooted(3*minute, 3*minute), nodeCondition(corev1.NodeReady, corev1.ConditionFalse, 40*minute), permitted(v1alpha1.ReasonRebootTimedOut)),
 			policy: options(hooked("x/y")), now: 41 * minute, want: lost("22:00:00", 30*minute),
 		},
@@ -410,16 +410,16 @@ func TestReboots_UnderWay(t *testing.T) {
 		"back, and its agent's clock is an hour ahead":                            {node: reboots(rebooted(9*minute, 70*minute)), now: 10 * minute, want: noted},
 		"back, and its clock is three hours behind":                               {node: reboots(rebooted(-170*minute, -170*minute)), now: 10 * minute, want: noted},
 		"back, with a wrong clock: settles from when it was seen":                 {node: reboots(rebooted(190*minute, 190*minute), settles), now: 10 * minute, want: finish},
-		"back, with a wrong clock: settles no shorter": {
+		"back, with a wrong clock: settles for the whole time": {
 			node: reboots(rebooted(-170*minute, -170*minute), settles), now: 10*minute - time.Second, want: settling("22:09:00", 10*minute),
 		},
-		"back, in a maintenance by another program, which it does not wait for": {
+		"back, during another program's maintenance, which does not delay it": {
 			node: reboots(rebooted(10*minute, 9*minute), maintained("Theirs", 9*minute)), now: 10 * minute, want: settling("22:10:00", 11*minute),
 		},
 		"back and settled (behaviour 49)": {node: reboots(rebooted(9*minute, 9*minute)), now: 10 * minute, want: finish},
 		"back late counts as back":        {node: reboots(rebooted(9*time.Hour, 9*time.Hour)), now: 10 * time.Hour, want: finish},
 		"back without a time to settle":   {node: reboots(rebooted(9*minute, 9*minute)), policy: options(timeouts), now: 9 * minute, want: finish},
-		"back, though somebody cancelled the grant by hand": {
+		"back, although somebody cancelled the grant by hand": {
 			node: reboots(rebooted(9*minute, 9*minute), grant(rebootSeq, protocol.GrantCancelled)), now: 10 * minute, want: finish,
 		},
 	})
@@ -479,8 +479,8 @@ func TestReboots_Over(t *testing.T) {
 	}
 	another := released(v1alpha1.ReasonNodeGone, "the Node object was deleted, and another one was registered under its name")
 	testReboots(t, map[string]rebootCase{
-		"the Node is deleted (behaviour 25)":                                         {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
-		"the Node is deleted, and another one was registered: it has seen no number": {node: options(uid("2")), madeFor: "1", needs: true, want: another},
+		"the Node is deleted (behaviour 25)":                                           {gone: true, want: released(v1alpha1.ReasonNodeGone, "the Node object was deleted")},
+		"the Node is deleted, and another one was registered, which has no number yet": {node: options(uid("2")), madeFor: "1", needs: true, want: another},
 		"another Node with the same name has a copy of the record": {
 			node: options(uid("2"), grant(rebootSeq, protocol.GrantActive), reboots), madeFor: "1", want: another,
 		},
@@ -511,7 +511,7 @@ func TestReboots_Over(t *testing.T) {
 // no write is due.
 func TestPlan_ReportsRefusedWrites(t *testing.T) {
 	const since = "has held a slot since Mon 2026-06-01 22:00:00 UTC, and the API server refuses the manager's writes about its reboot: "
-	const kept = "; the grant is withdrawn Mon 2026-06-01 22:05:00 UTC, and the slot is given back"
+	const kept = "; the grant will be withdrawn Mon 2026-06-01 22:05:00 UTC, which frees the slot"
 	a, b, c := entry("a", 1), entry("b", 2), entry("c", 3)
 	for name, tc := range map[string]struct {
 		answers map[string]string

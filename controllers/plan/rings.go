@@ -213,7 +213,7 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *Blocked 
 	case first.node != "":
 		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
 	case c.Now.Before(until):
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s is back in service since %s; its soak ends %s",
+		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s has been back in service since %s; its soak ends %s",
 			ring.Name, last.Name, c.instant(until.Add(-soak)), c.instant(until)).until(until)
 	}
 	return nil

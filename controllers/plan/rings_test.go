@@ -68,7 +68,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			workers(rings()), []*host{needy("c", canary, agentBlocking(`{"reason":"JustBooted"}`))}, nil, left("some of its nodes are not done"), 0,
 		},
 		"a node that is down": {workers(rings()), []*host{needy("c", canary, notReady)}, nil, left("c is not done (NodeUnavailable)"), 0},
-		"a node that a person has paused is not waited for": {
+		"a paused node does not delay the next ring": {
 			workers(rings()), []*host{needy("c", canary, paused, inhibited)}, []string{"worker-1"}, "", 0,
 		},
 		"a paused machine that did not come back": {
@@ -82,7 +82,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]*host{newHost("c", canary, grant(9, protocol.GrantActive), progress(9, protocol.PhaseRebooting))},
 			nil, left("some of its nodes are not done"), 0,
 		},
-		"the last of the ring is back, without a soak": {
+		"the last node of the ring is back, and the ring has no soak": {
 			workers(rings(), holding(9, entry("c", 9))),
 			[]*host{newHost("c", canary, grant(9, protocol.GrantFinished), progress(9, protocol.PhaseRebooting))},
 			[]string{"worker-1"},
@@ -92,18 +92,18 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			workers(hour),
 			[]*host{newHost("c", canary, back(10*minute)), newHost("d", canary, back(20*minute))},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:50:00 UTC; its soak ends Mon 2026-06-01 22:50:00 UTC", 50 * minute,
+			"waiting for ring canary: c has been back in service since Mon 2026-06-01 21:50:00 UTC; its soak ends Mon 2026-06-01 22:50:00 UTC", 50 * minute,
 		},
-		"the soak is over":                {workers(hour), []*host{newHost("c", canary, back(time.Hour))}, []string{"worker-1"}, "", 0},
-		"a paused node does not soak":     {workers(hour), []*host{newHost("c", canary, paused, back(minute))}, []string{"worker-1"}, "", 0},
-		"a node that nobody has rebooted": {workers(hour), []*host{newHost("c", canary, notReady)}, []string{"worker-1"}, "", 0},
-		"the history knows what the record does not": {
+		"the soak is over":               {workers(hour), []*host{newHost("c", canary, back(time.Hour))}, []string{"worker-1"}, "", 0},
+		"a paused node does not soak":    {workers(hour), []*host{newHost("c", canary, paused, back(minute))}, []string{"worker-1"}, "", 0},
+		"a node that was never rebooted": {workers(hour), []*host{newHost("c", canary, notReady)}, []string{"worker-1"}, "", 0},
+		"only the history shows the reboot": {
 			workers(hour, past("c", 20*minute)),
 			[]*host{newHost("c", canary)},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:40:00 UTC; its soak ends Mon 2026-06-01 22:40:00 UTC", 40 * minute,
+			"waiting for ring canary: c has been back in service since Mon 2026-06-01 21:40:00 UTC; its soak ends Mon 2026-06-01 22:40:00 UTC", 40 * minute,
 		},
-		"a node that goes down in its soak": {
+		"a node that goes down during its soak": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(3*time.Hour), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -150*minute))},
 			nil, left("c is not done (NodeUnavailable)"), 0,
@@ -119,24 +119,24 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionUnknown, -5*minute))},
 			nil, left("c is not done (NodeUnavailable)"), 0,
 		},
-		"a node that went down in its soak is Ready again": {
+		"a node that went down during its soak is Ready again": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(75*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
+			"waiting for ring canary: c has been back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
 		"the soak begins again once the node is Ready again": {
 			workers(hour),
 			[]*host{newHost("c", canary, back(50*minute), nodeCondition(corev1.NodeReady, corev1.ConditionTrue, -5*minute))},
 			nil,
-			"waiting for ring canary: c is back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
+			"waiting for ring canary: c has been back in service since Mon 2026-06-01 21:55:00 UTC; its soak ends Mon 2026-06-01 22:55:00 UTC", 55 * minute,
 		},
 		"a reboot in the distant future": {
 			workers(hour), []*host{newHost("c", canary, back(-1000*time.Hour))}, []string{"worker-1"}, "", 0,
 		},
-		"a history in the distant future":       {workers(hour, past("c", -26*time.Hour)), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
-		"a Node that was deleted in its reboot": {workers(rings(), lost("c", "canary", -time.Hour)), nil, nil, gone, 0},
-		"a Node of the ring that is deleted in its reboot now": {
+		"a history in the distant future":           {workers(hour, past("c", -26*time.Hour)), []*host{newHost("c", canary)}, []string{"worker-1"}, "", 0},
+		"a Node that was deleted during its reboot": {workers(rings(), lost("c", "canary", -time.Hour)), nil, nil, gone, 0},
+		"a Node of the ring that is deleted during its reboot now": {
 			workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), RebootingAt: new(at(-time.Hour)), Ring: "canary"})), nil, nil, gone, 0,
 		},
 		"a Node that was deleted before its reboot began": {workers(rings(), holding(9, v1alpha1.LedgerEntry{Node: "c", Seq: 9, At: at(-time.Hour), Ring: "canary"})), nil, []string{"worker-1"}, "", 0},
@@ -184,8 +184,8 @@ func TestReboots_LimitOfTheRing(t *testing.T) {
 		pending bool
 	}{
 		"one node of the ring goes":                        {"1", hosts(needy, "a b", canary), "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
-		"one of the ring is down":                          {"1", []*host{newHost("a", canary, notReady), needy("b", canary)}, "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
-		"one of another ring is down":                      {"1", []*host{newHost("a", notReady), needy("b", canary)}, "", false},
+		"one node of the ring is down":                     {"1", []*host{newHost("a", canary, notReady), needy("b", canary)}, "waiting for its turn: at most 1 of the nodes of ring canary may be unavailable at once", true},
+		"one node of another ring is down":                 {"1", []*host{newHost("a", notReady), needy("b", canary)}, "", false},
 		"a node that is down already uses no further slot": {"1", []*host{needy("b", canary, cordoned)}, "", false},
 		"no node of the ring may go":                       {"0", []*host{needy("b", canary)}, "maxUnavailable of ring canary is 0: no node of it may be rebooted", false},
 	} {

@@ -249,7 +249,7 @@ func sameStage(run *v1alpha1.RunStatus, is *v1alpha1.RunHooks) bool {
 }
 
 // answersForOne introduces the command in the message about hooks of a run.
-const answersForOne = "; this answers for one: "
+const answersForOne = "; to answer for one: "
 
 // AnswerRunHook splits the message about hooks of a run into what is waited for and the command
 // that answers one hook, which is empty if no hook has been told to run.

@@ -13,7 +13,7 @@ func gates() map[string]sequence {
 	return map[string]sequence{
 		"gate-fires-in-mid-rollout": {
 			about: "The gate has to be clear first. It fires while worker-1 drains, which finishes; worker-2, whose agent has not begun, " +
-				"is cancelled, and worker-3 waits. Then the gate cannot be asked, which does not count as clear, and then it is clear.",
+				"is cancelled, and worker-3 waits. Then the gate cannot be queried, which does not count as clear, and then it is clear.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), gated("errors"))},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2", slow(4*minute), needsSince(4*time.Hour)), needy("worker-3")},
 			script: []act{
@@ -24,8 +24,8 @@ func gates() map[string]sequence {
 			},
 		},
 		"object-gate": {
-			about: "Ceph has to be healthy before each reboot. It is not at first; once it is, worker-1 goes, and Ceph recovers from that for " +
-				"half an hour, in which worker-2 waits. The object cannot be read for a while, which does not approve.",
+			about: "Ceph has to be healthy before each reboot. At first it is not. Once it is, worker-1 goes, and then Ceph recovers for " +
+				"half an hour, during which worker-2 waits. For a while the object cannot be read, which does not count as healthy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", gatedByObject)},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour)), needy("worker-2")},
 			script: []act{
@@ -57,7 +57,7 @@ func pods() map[string]sequence {
 			},
 		},
 		"blocking-pod-after-the-grant": {
-			about: "A migration starts between the grant and the first look of a slow agent. It does not begin, the slot goes to the next node, " +
+			about: "A migration starts between the grant and the first check of a slow agent. The agent does not begin, the slot goes to the next node, " +
 				"and nobody has failed.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", waitsForPods, maxFailures(1))},
 			hosts:    []*host{needy("worker-1", needsSince(5*time.Hour), slow(2*minute)), needy("worker-2")},
@@ -67,8 +67,8 @@ func pods() map[string]sequence {
 			},
 		},
 		"undrainable-pod": {
-			about: "worker-1 has a pod that no eviction can remove, worker-2 one that nobody would create again: no slot is spent on them, " +
-				"until the budget and the policy are fixed. The request is another one then.",
+			about: "worker-1 has a pod that no eviction can remove, and worker-2 one without a controller: they get no slot " +
+				"until the budget and the policy are fixed. After that the manager's request is a new one.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1", needsSince(5*time.Hour), guards("default/db-0"), slow(time.Second)),
@@ -85,8 +85,8 @@ func pods() map[string]sequence {
 			},
 		},
 		"closed-budget-opens": {
-			about: "worker-1 has a pod whose budget is closed until its node is cordoned. It has waited longest and goes last, though its zone comes first. " +
-				"Its first slot is given back once its agent has looked.",
+			about: "worker-1 has a pod whose budget is closed until its node is cordoned. It has waited longest but goes last, although its zone comes first. " +
+				"Its first slot is freed once its agent has checked the pods.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", domains("zone"))},
 			hosts: []*host{
 				needy("worker-1", needsSince(9*time.Hour), label("zone", "a"), closes("default/db-0", true), slow(time.Second)),
@@ -95,9 +95,9 @@ func pods() map[string]sequence {
 			lasts: time.Hour,
 		},
 		"closed-budget-stays": {
-			about: "The budgets of worker-1 and worker-2 stay closed, though the nodes are cordoned: they are tried in turn, further and further apart. " +
+			about: "The budgets of worker-1 and worker-2 stay closed even after a cordon: the nodes are tried in turn, less and less often. " +
 				"The policy does not halt after four tries, and worker-3 goes first when it needs a reboot. Then the budget of worker-1 is fixed, and it goes at once. " +
-				"At last the policy does not try any more.",
+				"In the end the policy no longer tries.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1", needsSince(9*time.Hour), closes("default/db-0", false), drains(20*minute), slow(time.Second)),
@@ -115,7 +115,7 @@ func pods() map[string]sequence {
 			lasts: 6 * time.Hour,
 		},
 		"undrainable-pod-goes-last": {
-			about: "drain.onTimeout is Reboot: a node whose drain must run into its time-out is rebooted, and goes last, though it has waited longest. " +
+			about: "drain.onTimeout is Reboot: a node whose drain must time out is rebooted, and goes last, although it has waited longest. " +
 				"The first slot is free before anybody has looked.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", rebootsAnyway)},
 			hosts: slices.Concat(
@@ -124,8 +124,8 @@ func pods() map[string]sequence {
 			),
 		},
 		"blocking-pods-keep-others-off": {
-			about: "Nodes that wait for pods attract no new ones, as many as may be down. When worker-1 lets go, worker-3 takes over its part; " +
-				"a granted node lets the pods of hooks in. Then the policy is paused.",
+			about: "Nodes that wait for pods keep new pods off, but only as many nodes as may be down. When worker-1 is no longer one of them, worker-3 takes its place. " +
+				"A granted node admits the pods of hooks. Then the policy is paused.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), keepsPodsOff)},
 			hosts: append(hosts(needy, "worker-2 worker-3", blockedBy("default/migrate-2")),
 				needy("worker-1", needsSince(5*time.Hour), blockedBy("default/migrate-1"))),
@@ -136,7 +136,7 @@ func pods() map[string]sequence {
 			lasts: time.Hour,
 		},
 		"every-node-is-blocked": {
-			about:    "Every node has a pod that keeps it: the policy reports it, and waits.",
+			about:    "Every node has a pod that cannot leave: the policy reports that and waits.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", waitsForPods)},
 			hosts: slices.Concat(
 				hosts(needy, "worker-1 worker-2", blockedBy("default/migrate-1")), hosts(needy, "worker-3", keeps("default/bare")),
@@ -144,7 +144,7 @@ func pods() map[string]sequence {
 			lasts: time.Hour,
 		},
 		"blocking-pods-edited": {
-			about:    "Gates are put into a policy whose nodes wait: what agents answered before does not count. Then they are taken out again.",
+			about:    "Gates are added to a policy whose nodes wait: earlier answers of agents do not count. Then the gates are removed again.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3", blockedBy("default/migrate-1")),
 			script: []act{
@@ -161,8 +161,8 @@ func conflicts() map[string]sequence {
 	const both = `{"reason":"Inhibited","message":"dpkg is at work"},` + locksmithd
 	return map[string]sequence{
 		"coordinator-conflict": {
-			about: "locksmithd is active on three hosts: worker-1 waits until it is stopped. Policy legacy does not mind, " +
-				"but learns of the inhibitor that legacy-2 has besides (behaviour 57).",
+			about: "locksmithd is active on three hosts: worker-1 waits until it is stopped. Policy legacy ignores that, " +
+				"but sees the inhibitor that legacy-2 also has (behaviour 57).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("workers"), policy("legacy", priority(1), selects("pool", "legacy"), atMost("2"), ignoresCoordinators),
 			},

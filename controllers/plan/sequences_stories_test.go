@@ -24,20 +24,20 @@ func sequences() map[string]sequence {
 func limits() map[string]sequence {
 	return map[string]sequence{
 		"limit-1": {
-			about:    "Three nodes take turns; who has waited longest goes first (behaviour 14).",
+			about:    "Three nodes take turns, and the one that has waited longest goes first (behaviour 14).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1"), needy("worker-2", needsSince(5*time.Hour)), needy("worker-3"), newHost("worker-4"),
 			},
 		},
 		"zero-percent": {
-			about:    "0% lets nobody go. 1% of three nodes is less than a node, and lets one go.",
+			about:    "0% lets no node go. 1% of three nodes is less than one node, but lets one go.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("0%"))},
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3"),
 			script:   []act{{10 * minute, "an administrator sets maxUnavailable to 1%", edits("workers", atMost("1%"))}},
 		},
 		"limit-lowered-in-progress": {
-			about:    "The limit is lowered from 3 to 1 while three nodes drain: they finish, nobody else starts (behaviour 20).",
+			about:    "The limit is lowered from 3 to 1 while three nodes drain: they finish, and no other node starts (behaviour 20).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"))},
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
 			script:   []act{{minute, "an administrator lowers maxUnavailable to 1", edits("workers", atMost("1"))}},
@@ -50,7 +50,7 @@ func limits() map[string]sequence {
 			hosts: slices.Concat(hosts(needy, "worker-1 worker-2 worker-3", label("pool", "cpu")), hosts(needy, "gpu-1 gpu-2 gpu-3", label("pool", "gpu"))),
 		},
 		"shared-limit-set-and-removed": {
-			about: "Policy gpu begins to share the limit 1 of workers while a node of each drains: the next one goes once both are back. It is given a limit of " +
+			about: "Policy gpu begins to share the limit 1 of workers while a node of each drains: the next one goes once both are back. It gets a limit of " +
 				"its own again while its node holds the slot, and grants more only once that has ended.",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("workers", selects("pool", "cpu")), policy("gpu", selects("pool", "gpu")),
@@ -63,8 +63,8 @@ func limits() map[string]sequence {
 			},
 		},
 		"shared-limit-deleted": {
-			about: "The policy whose limit is shared is deleted while both have a node that drains, and stays until the node of the other one is back. " +
-				"The other one grants nothing more until the policy is there again.",
+			about: "The policy whose limit is shared is deleted while a node of each policy drains. It stays until the node of the other policy is back. " +
+				"The other policy grants nothing more until the deleted one exists again.",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("workers", atMost("2"), selects("pool", "cpu")), policy("gpu", atMost("1"), selects("pool", "gpu"), sharing("workers")),
 			},
@@ -76,7 +76,7 @@ func limits() map[string]sequence {
 		},
 		"startup-taints": {
 			about: "A network plugin keeps pods off each node for 40 seconds after its boot, and nodes settle for 5 seconds: they go one at a time, because settling " +
-				"begins once the taint is gone. worker-1 had the taint of its pool before. On worker-3 it stays: the reboot has failed, until somebody uncordons the node.",
+				"begins once the taint is gone. worker-1 always has a taint of its pool. On worker-3 the plugin's taint stays: the reboot has failed until somebody uncordons the node.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", settles(5*time.Second))},
 			hosts: []*host{
 				needy("worker-1", startsUpIn(40*time.Second), tainted("pool", corev1.TaintEffectNoSchedule), needsSince(5*time.Hour)),
@@ -86,12 +86,12 @@ func limits() map[string]sequence {
 			script: []act{{time.Hour, "somebody uncordons worker-3", changes("worker-3", uncordon)}},
 		},
 		"spacing": {
-			about:    "Two at a time, and ten minutes after each that is back: worker-3 and worker-4 wait for ten minutes after the later of the first two.",
+			about:    "Two at a time, with a spacing of ten minutes: worker-3 and worker-4 wait until the later of the first two has been back for ten minutes.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), spacing(10*minute))},
 			hosts:    append(hosts(needy, "worker-1 worker-3 worker-4"), needy("worker-2", drains(6*minute), needsSince(2*time.Hour))),
 		},
 		"first-batch": {
-			about: "A run begins with one of three nodes that may be unavailable: it is back and soaks for half an hour, then three go at once. The next run, " +
+			about: "Three nodes may be unavailable, but the run begins with one: it comes back and soaks for half an hour, and then three go at once. The next run, " +
 				"for worker-1, begins with one node again.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), firstBatch("1", 30*minute))},
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3 worker-4 worker-5"),
@@ -106,7 +106,7 @@ func limits() map[string]sequence {
 			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.failDrains = 1 })),
 		},
 		"deadline": {
-			about:    "A deadline of a day: worker-3 is past it and goes first, though its zone comes last.",
+			about:    "A deadline of a day: worker-3 is past it and goes first, although its zone comes last.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), domains(corev1.LabelTopologyZone))},
 			hosts: slices.Concat(
 				hosts(needy, "worker-1 worker-2", label(corev1.LabelTopologyZone, "a"), needsSince(23*time.Hour)),
@@ -114,8 +114,8 @@ func limits() map[string]sequence {
 			),
 		},
 		"nodes-deleted-in-their-reboots": {
-			about: "An update breaks machines, and a health check deletes the Node of each that is down for 5 minutes, long before reboot.timeout. Two are two " +
-				"failures, and the policy halts. worker-3 is deleted while it drains, which does not count as a failure. An administrator resumes the policy.",
+			about: "An update breaks machines, and a health check deletes each Node that has been down for 5 minutes, long before reboot.timeout. After two " +
+				"failures the policy halts. worker-3 is deleted while it drains, which does not count as a failure. An administrator resumes the policy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: []*host{
 				needy("worker-1", isLost, needsSince(5*time.Hour)), needy("worker-3", drains(10*minute), needsSince(4*time.Hour)), needy("worker-2", isLost), needy("worker-4"), newHost("worker-5"),
@@ -128,7 +128,7 @@ func limits() map[string]sequence {
 			},
 		},
 		"canary-deleted-in-its-reboot": {
-			about:    "The Node of the one canary is deleted in its reboot, and registered no more. The nodes that are in no ring wait, until an administrator resumes the policy.",
+			about:    "The Node of the only canary is deleted during its reboot and does not register again. The nodes outside the rings wait until an administrator resumes the policy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", inRings("ring", ring("canary", soaks(30*minute))))},
 			hosts:    append(hosts(needy, "worker-1"), needy("worker-9", label("ring", "canary"), isLost)),
 			script: []act{
@@ -137,8 +137,8 @@ func limits() map[string]sequence {
 			},
 		},
 		"urgent-request-in-another-zone": {
-			about: "Two of zone a go at a time, one after the other, so the zone is never at rest. worker-9 of zone b is requested as urgent: nobody else of " +
-				"zone a is granted, worker-9 goes once those in progress are back, and then zone a goes on.",
+			about: "Two nodes of zone a go at a time, so the zone is always busy. worker-9 of zone b gets an urgent request: no other node of " +
+				"zone a is granted, worker-9 goes once the reboots in progress are over, and then zone a continues.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), domains(corev1.LabelTopologyZone), allowsUrgent)},
 			hosts: slices.Concat(
 				hosts(needy, "worker-1 worker-3 worker-4 worker-5", label(corev1.LabelTopologyZone, "a")),
@@ -148,7 +148,7 @@ func limits() map[string]sequence {
 			script: []act{{minute, "somebody asks for worker-9, urgently", changes("worker-9", sets(v1alpha1.AnnotationRebootRequested, "urgent: CVE-2026-12345"))}},
 		},
 		"out-of-load-balancers": {
-			about:    "Load balancers take a node out from its grant until it is back, or its attempt is over; worker-2 has an administrator's label, which stays.",
+			about:    "Load balancers exclude a node from its grant until it is back or its attempt is over. The label that an administrator put on worker-2 stays.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", excludes)},
 			hosts: []*host{
 				needy("worker-1", drains(10*minute), needsSince(2*time.Hour)), needy("worker-2", label(v1alpha1.LabelExcludeFromLoadBalancers, "true")),
@@ -156,8 +156,8 @@ func limits() map[string]sequence {
 			script: []act{{minute, "somebody uncordons worker-1", changes("worker-1", uncordon)}},
 		},
 		"kept-from-autoscalers": {
-			about: "Autoscalers are kept from a node until 15 minutes after it is back, or after an attempt that was given up: worker-1 is granted " +
-				"its second reboot within that time, and keeps its annotations. worker-2 leaves its policy within it, and loses them at once.",
+			about: "Autoscalers are kept off a node until 15 minutes after it is back or its attempt was given up. worker-1 is granted " +
+				"its second reboot within that time and keeps its annotations. worker-2 leaves its policy within that time and loses them at once.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", selects("pool", "x"))},
 			hosts: []*host{
 				needy("worker-1", label("pool", "x"), drains(4*minute), needsSince(2*time.Hour), showsAutoscalers),
@@ -169,7 +169,7 @@ func limits() map[string]sequence {
 			},
 		},
 		"rings": {
-			about: "Ring canary first, one at a time, and half an hour of soak after its last; then ring staging; then the node that is in no ring.",
+			about: "Ring canary goes first, one node at a time, and soaks for half an hour after its last node. Then ring staging goes, and then the node outside the rings.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"),
 				inRings("ring", ring("canary", ringAtMost("1"), soaks(30*minute)), ring("staging")))},
 			hosts: slices.Concat(
@@ -178,8 +178,8 @@ func limits() map[string]sequence {
 			),
 		},
 		"hooks-of-a-run": {
-			about: "noout is set before the first node goes, and unset after the last one. worker-3 needs a reboot before that has been answered, and " +
-				"waits; then noout is set again: the answers of the first run do not count.",
+			about: "noout is set before the first node goes and unset after the last one. worker-3 needs a reboot before the second hook has answered, and " +
+				"waits. Then noout is set again, because the answers of the first run do not count.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
 			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3")),
 			script: []act{
@@ -192,8 +192,8 @@ func limits() map[string]sequence {
 			lasts: 3 * time.Hour,
 		},
 		"hooks-of-a-run-fail": {
-			about: "A hook before the run refuses; the ones after it run, and a quarter of an hour later those before the next run. They are " +
-				"silent for an hour. The hook after that run refuses, and is silent for an hour, until somebody answers for it.",
+			about: "A hook before the run refuses. The hooks after the run start, and a quarter of an hour later those before the next run, which do not answer for " +
+				"an hour. The hook after that run refuses and then does not answer for an hour, until somebody answers for it.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
 			hosts:    hosts(needy, "worker-1 worker-2"),
 			script: []act{
@@ -208,7 +208,7 @@ func limits() map[string]sequence {
 		},
 		"hooks-of-a-run-soak": {
 			about: "A soak of two hours and a gate that closes for a while do not end the run, and noout stays set. A gate that stays closed for " +
-				"an hour does. A pause ends the next run, once the node that drains is back.",
+				"an hour does. A pause ends the next run once the draining node is back.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked, gated("errors"), inRings("ring", ring("canary", soaks(2*time.Hour))))},
 			hosts:    slices.Concat(hosts(needy, "worker-1", label("ring", "canary")), hosts(needy, "worker-2 worker-3 worker-4")),
 			script: []act{
@@ -226,7 +226,7 @@ func limits() map[string]sequence {
 			lasts: 5 * time.Hour,
 		},
 		"hooks-of-a-run-and-deletion": {
-			about: "The policy is deleted in mid-run. Its node comes back, and the hook after the run is asked; it is silent, and after an hour the " +
+			about: "The policy is deleted during a run. Its node comes back, and the hook after the run starts. It does not answer, and after an hour the " +
 				"policy goes.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", runHooked)},
 			hosts:    hosts(needy, "worker-1 worker-2"),
@@ -237,7 +237,7 @@ func limits() map[string]sequence {
 			lasts: 3 * time.Hour,
 		},
 		"ring-with-a-stuck-node": {
-			about:    "worker-1 of ring canary is inhibited, and so the others wait, until somebody pauses it.",
+			about:    "worker-1 of ring canary is inhibited, so the others wait until somebody pauses it.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), inRings("ring", ring("canary", soaks(30*minute))))},
 			hosts: []*host{
 				needy("worker-1", label("ring", "canary"), agentBlocking(`{"reason":"Inhibited","message":"dpkg: upgrading"}`)),
@@ -246,7 +246,7 @@ func limits() map[string]sequence {
 			script: []act{{time.Hour, "somebody pauses worker-1", changes("worker-1", pause)}},
 		},
 		"one-zone-at-a-time": {
-			about:    "Zone by zone in the order of their names, two at a time; the node without a zone comes last, and one that is not Ready makes no zone busy.",
+			about:    "Zone by zone in the order of their names, two nodes at a time. The node without a zone comes last, and a node that is not Ready does not make its zone busy.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("3"), domains("zone"))},
 			hosts: slices.Concat(
 				hosts(needy, "worker-1 worker-4", label("zone", "b")), hosts(needy, "worker-2 worker-3 worker-5", label("zone", "a")),
@@ -254,13 +254,13 @@ func limits() map[string]sequence {
 			),
 		},
 		"unavailable-node-uses-budget": {
-			about:    "worker-3 is not Ready without a reboot, and uses up the budget until it is fixed (behaviour 18).",
+			about:    "worker-3 is not Ready for another reason, and uses up the budget until it is repaired (behaviour 18).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-1 worker-2"), newHost("worker-3", notReady)),
 			script:   []act{{10 * minute, "somebody repairs worker-3", setReady("worker-3", corev1.ConditionTrue)}},
 		},
 		"control-planes-one-at-a-time": {
-			about:    "Control-plane nodes go one at a time whatever the limit, last among equals, and only while the others are Ready (behaviour 28).",
+			about:    "Control-plane nodes go one at a time at any limit, after equal workers, and only while the others are Ready (behaviour 28).",
 			policies: []*v1alpha1.RebootPolicy{policy("everything", atMost("4"))},
 			hosts: slices.Concat(
 				hosts(needy, "cp-1 cp-2 cp-3", label("node-role.kubernetes.io/control-plane", "")), hosts(needy, "worker-1 worker-2"),
@@ -276,7 +276,7 @@ func limits() map[string]sequence {
 func owners() map[string]sequence {
 	return map[string]sequence{
 		"conflict": {
-			about: "Two policies of one priority select worker-2: it waits and reports it, until one has a higher priority (behaviour 21).",
+			about: "Two policies with the same priority select worker-2: it waits and reports that, until one has a higher priority (behaviour 21).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("blue", selects("blue", "yes")), policy("green", selects("green", "yes")),
 			},
@@ -287,14 +287,14 @@ func owners() map[string]sequence {
 			script: []act{{20 * minute, "an administrator raises the priority of green to 5", edits("green", priority(5))}},
 		},
 		"priority": {
-			about: "Of the policies that select a node the one of the highest priority governs it; each keeps its own limit (behaviour 21).",
+			about: "The policy with the highest priority governs a node, among those that select it. Each policy keeps its own limit (behaviour 21).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("all", atMost("2")), policy("databases", selects("pool", "db"), priority(10)),
 			},
 			hosts: slices.Concat(hosts(needy, "db-1 db-2", label("pool", "db")), hosts(needy, "web-1 web-2 web-3")),
 		},
 		"node-moves-to-another-policy": {
-			about: "db-1 moves to another policy while it drains, and finishes under the first; db-2 moves before it begins, and is cancelled.",
+			about: "db-1 moves to another policy while it drains, and finishes under the first. db-2 moves before it begins, and its grant is cancelled.",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("databases", selects("pool", "db"), atMost("2")), policy("webs", selects("pool", "web")),
 			},
@@ -307,8 +307,8 @@ func owners() map[string]sequence {
 			},
 		},
 		"same-number-from-two-policies": {
-			about: "db-1 was number 1 of policy old, which had asked its hook, and has moved to policy new, where it is number 1 too: " +
-				"new's grant counts, and old gives its slot to db-2.",
+			about: "db-1 was number 1 of policy old, whose hook ran, and moves to policy new, where it is number 1 again: " +
+				"the new policy's grant counts, and the old one gives its slot to db-2.",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
 				policy("new", selects("pool", "new"), holding(1, entry("db-1", 1))),
@@ -323,7 +323,7 @@ func owners() map[string]sequence {
 			},
 		},
 		"hooks-of-two-policies": {
-			about: "The same, but policy new asks the very hook that old has asked, and that has approved for old: the phase is not new's, " +
+			about: "The same, but both policies use the same hook, which has approved for the old one: the phase belongs to the old policy, " +
 				"so the approval does not count, and the hook runs again (behaviour 51).",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
@@ -339,13 +339,13 @@ func owners() map[string]sequence {
 			},
 		},
 		"policy-deleted-in-progress": {
-			about:    "A policy is deleted: the drain that has begun is finished, the grant nobody has begun is cancelled, then it is gone.",
+			about:    "A policy is deleted: the drain in progress finishes, the grant that has not begun is cancelled, and then the policy is gone.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
 			script:   []act{{minute, "an administrator deletes policy workers", deletePolicy("workers")}},
 		},
 		"policy-vanished": {
-			about:    "A policy is removed by force, finalizer and all, with a node down: the one that governs the node now sees it through.",
+			about:    "A policy is removed by force, with its finalizer, while a node is down: the policy that governs the node now finishes its reboot.",
 			policies: []*v1alpha1.RebootPolicy{policy("old", priority(1)), policy("new")},
 			hosts:    hosts(needy, "worker-1 worker-2"),
 			script: []act{{3 * minute, "somebody removes policy old with its finalizer", func(c *cluster) {
@@ -353,7 +353,7 @@ func owners() map[string]sequence {
 			}}},
 		},
 		"status-lost-and-adopted": {
-			about:    "The status is lost while two nodes drain, and the limit lowered to 1: both are found again before anything is granted (behaviours 16, 61).",
+			about:    "The status is lost while two nodes drain, and the limit is lowered to 1: both grants are adopted before anything else is granted (behaviours 16, 61).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    hosts(needy, "worker-1 worker-2 worker-3"),
 			script: []act{
@@ -377,8 +377,8 @@ func clocks() map[string]sequence {
 	freeze := frozen(v1alpha1.Blackout{Name: "freeze", From: "2026-06-02", To: "2026-06-03", Reason: "the quarter ends"})
 	return map[string]sequence{
 		"window-closing-in-between": {
-			about: "The window closes at 23:00. worker-3 drains and is finished; worker-2 was granted and had not begun: cancelled " +
-				"until the next night. worker-4 asks when too little time is left for a reboot (behaviours 35, 36).",
+			about: "The window closes at 23:00. worker-3 drains and finishes. The grant of worker-2, which has not begun, is cancelled " +
+				"until the next night. worker-4 needs a reboot when too little time is left for it (behaviours 35, 36).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"), opens("nightly", "22:00", time.Hour), drainTimeout(2*time.Hour))},
 			hosts: []*host{
 				needy("worker-1", drains(minute)), newHost("worker-2", slow(270*time.Second)), needy("worker-3", drains(70*minute), needsSince(3*time.Hour)),
@@ -390,26 +390,26 @@ func clocks() map[string]sequence {
 			lasts: 24*time.Hour + 30*minute,
 		},
 		"window-over-midnight": {
-			about: "The window is open from 22:00 for four hours. worker-1 takes until 01:52 and worker-2 is still begun; then, however " +
-				"long worker-1 took, the first half of the next window is for reboots (behaviours 30, 31).",
+			about: "The window is open from 22:00 for four hours. worker-1 takes until 01:52, and worker-2 still begins. However " +
+				"long worker-1 took, reboots may begin in the first half of the next window (behaviours 30, 31).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", drainTimeout(5*time.Hour), opens("night", "22:00", 4*time.Hour))},
 			hosts:    append(hosts(needy, "worker-2 worker-3"), needy("worker-1", drains(228*minute), needsSince(2*time.Hour))),
 			lasts:    24*time.Hour + 20*minute,
 		},
 		"blackout": {
-			about:    "A blackout begins at midnight: what drains is finished, nothing starts until the day after.",
+			about:    "A blackout begins at midnight: the drain in progress finishes, and nothing starts until the day after.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", freeze, drainTimeout(3*time.Hour))},
 			hosts:    append(hosts(needy, "worker-1", drains(150*minute)), needy("worker-2")),
 			lasts:    27 * time.Hour,
 		},
 		"blackout-every-year": {
-			about:    "A blackout of the first days of June, every year: nothing starts until its end, by the clocks of its zone.",
+			about:    "A blackout on the first days of June, every year: nothing starts until its end in its time zone.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", frozen(v1alpha1.Blackout{Name: "quarter", From: "05-30", To: "06-03", TimeZone: "Europe/Berlin"}))},
 			hosts:    hosts(needy, "worker-1"),
 		},
 		"deadline-ignores-windows": {
-			about: "A deadline of a day that ignores windows: the one of worker-1 ends at 22:10, in a blackout, and it goes at midnight, long before the " +
-				"window at noon; that of worker-2 at 00:30. worker-3 waits for the window, and its message names it.",
+			about: "A deadline of a day that ignores windows. That of worker-1 ends at 22:10, in a blackout, so it goes at midnight, long before the " +
+				"window at noon. That of worker-2 ends at 00:30. worker-3 waits for the window, and its message names the time.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", deadline(24*time.Hour), ignoresWindows, noon,
 				frozen(v1alpha1.Blackout{Name: "month-end", From: "2026-06-01", To: "2026-06-02"}))},
 			hosts: []*host{
@@ -418,8 +418,8 @@ func clocks() map[string]sequence {
 			lasts: 15 * time.Hour,
 		},
 		"urgent": {
-			about: "The policy is paused in a blackout, and no window is open. It is urgent from 22:10 to 22:40, without all three: worker-1 and " +
-				"worker-2 go, one at a time as ever. worker-3 asks when too little time is left, and waits.",
+			about: "The policy is paused in a blackout, and no window is open. It is urgent from 22:10 to 22:40 and ignores all three: worker-1 and " +
+				"worker-2 go, one at a time as always. worker-3 needs a reboot when too little time is left, and waits.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", paused(nil, "audit"), noon,
 				frozen(v1alpha1.Blackout{Name: "month-end", From: "2026-06-01", To: "2026-06-03"}))},
 			hosts: append(hosts(needy, "worker-1 worker-2"), newHost("worker-3")),
@@ -430,8 +430,8 @@ func clocks() map[string]sequence {
 			lasts: time.Hour,
 		},
 		"urgent-request": {
-			about: "No window is open. worker-2 is requested as urgent and goes at once; worker-1, which has waited longer, does not. Its request " +
-				"becomes urgent while the policy is paused: it waits until that ends.",
+			about: "No window is open. worker-2 gets an urgent request and goes at once. worker-1, which has waited longer, does not. Its request " +
+				"becomes urgent while the policy is paused, so it waits until the pause ends.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", allowsUrgent, noon)},
 			hosts:    []*host{needy("worker-1", needsSince(3*time.Hour)), needy("worker-2"), newHost("worker-3")},
 			script: []act{
@@ -443,7 +443,7 @@ func clocks() map[string]sequence {
 			lasts: time.Hour,
 		},
 		"policy-paused": {
-			about:    "The policy is paused until 22:30: worker-1 finishes, worker-2 had not begun and is cancelled, worker-3 waits (behaviour 22).",
+			about:    "The policy is paused until 22:30: worker-1 finishes, the grant of worker-2, which has not begun, is cancelled, and worker-3 waits (behaviour 22).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    []*host{needy("worker-1"), needy("worker-2", slow(3*minute)), needy("worker-3")},
 			script:   []act{{minute, "an administrator pauses the policy until 22:30", edits("workers", paused(new(at(30*minute)), "Black Friday"))}},
@@ -454,7 +454,7 @@ func clocks() map[string]sequence {
 func troubles() map[string]sequence {
 	return map[string]sequence{
 		"node-lost": {
-			about: "worker-1 never comes back: it fails after 30 minutes, its slot stays taken, the policy goes on with the other. " +
+			about: "worker-1 does not come back: it fails after 30 minutes and keeps its slot, and the policy continues with the other one. " +
 				"Two hours later somebody repairs the machine (behaviours 26, 47).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    append(hosts(needy, "worker-2 worker-3 worker-4"), needy("worker-1", needsSince(2*time.Hour), isLost, showsAutoscalers)),
@@ -462,27 +462,27 @@ func troubles() map[string]sequence {
 		},
 		"drain-failed-and-backs-off": {
 			about: "The drain of worker-1 fails twice: it is back in service at once, and tried again 5 and then 10 minutes later; " +
-				"worker-2 does not wait for it (behaviour 38).",
+				"worker-2 does not wait for worker-1 (behaviour 38).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.failDrains = 2 })),
 		},
 		"halted-and-resumed": {
-			about:    "Two drains fail in a row: the policy halts until an administrator has looked. Failures count from there.",
+			about:    "Two drains fail in a row: the policy halts until an administrator resumes it. Failures count from that time.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: append(hosts(needy, "worker-1 worker-2", needsSince(2*time.Hour), func(h *host) { h.failDrains = 1 }),
 				needy("worker-3", drains(10*minute))),
 			script: []act{{time.Hour, "an administrator resumes the policy", edits("workers", resume("the budget of db is fixed"))}},
 		},
 		"agent-silent": {
-			about: "The agent of worker-1 is dead: its grant is cancelled after 5 minutes, for 15; worker-2 goes. " +
+			about: "The agent of worker-1 is dead: its grant is cancelled after 5 minutes, it waits for 15, and worker-2 goes. " +
 				"The second time the agent lives.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), func(h *host) { h.silent = true })),
 			script:   []act{{18 * minute, "somebody repairs the agent of worker-1", func(c *cluster) { c.hosts["worker-1"].silent = false }}},
 		},
 		"update-rolls-back": {
-			about: "worker-1 boots what it ran before, and asks for the same version again: two reboots, and no third. " +
-				"A new version starts afresh, and so does an administrator's request (behaviour 27).",
+			about: "worker-1 boots the old version, and its engine asks for the same update again: it gets two reboots, and no third one. " +
+				"A new version starts over, and so does an administrator's request (behaviour 27).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), rollsBack("2.0"))),
 			script: []act{
@@ -492,7 +492,7 @@ func troubles() map[string]sequence {
 			lasts: 4 * time.Hour,
 		},
 		"node-condition": {
-			about: "Another program detects a deadlock on worker-1: after ten minutes the node is rebooted, and not again though the condition stays. It ends and comes " +
+			about: "Another program detects a deadlock on worker-1: after ten minutes the node is rebooted, and not again although the condition stays. It ends and comes " +
 				"back: another reboot. When it comes back once more, a third one would be in vain. On worker-2 it never lasts.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", watches)},
 			hosts:    hosts(newHost, "worker-1 worker-2", isWatched),
@@ -510,7 +510,7 @@ func troubles() map[string]sequence {
 			lasts: 2 * time.Hour,
 		},
 		"update-rolls-back-before-drain": {
-			about: "worker-1 has a grant for version 2.1, and then its engine asks for 2.0 again, for which it was rebooted twice in vain: " +
+			about: "worker-1 has a grant for version 2.1, and then its engine asks for 2.0 again, which two reboots did not apply: " +
 				"the grant is cancelled, and worker-2 goes (behaviour 27).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts: append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute), rollsBack("2.1"),
@@ -520,7 +520,7 @@ func troubles() map[string]sequence {
 		},
 		"agent-dies-draining": {
 			about: "The agent of worker-1 dies while it drains: the slot stays taken, and is reported to have failed after 30 minutes. " +
-				"A new agent goes on where the old one stopped (behaviour 48).",
+				"A new agent continues where the old one stopped (behaviour 48).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour))),
 			script: []act{
@@ -537,7 +537,7 @@ func troubles() map[string]sequence {
 func people() map[string]sequence {
 	return map[string]sequence{
 		"paused-node-before-drain": {
-			about:    "worker-1 is paused after its grant and before its drain: cancelled, and worker-2 goes (behaviours 23, 62).",
+			about:    "worker-1 is paused between its grant and its drain: the grant is cancelled, and worker-2 goes (behaviours 23, 62).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour), slow(3*minute))),
 			script: []act{
@@ -546,7 +546,7 @@ func people() map[string]sequence {
 			},
 		},
 		"dry-run": {
-			about:    "A dry run reports who would go now and who would wait; then it is meant.",
+			about:    "A dry run reports which node would go now and which would wait. Then the mode is set to Enforce.",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", dryRun)},
 			hosts:    hosts(needy, "worker-1 worker-2"),
 			script: []act{{10 * minute, "an administrator sets mode Enforce", edits("workers", func(p *v1alpha1.RebootPolicy) {
@@ -554,15 +554,15 @@ func people() map[string]sequence {
 			})}},
 		},
 		"admin-cordoned-node": {
-			about: "worker-2 was cordoned by an administrator: it goes first, as it costs nobody anything, and stays cordoned; " +
-				"as such it uses the budget (behaviours 18, 43).",
+			about: "An administrator has cordoned worker-2: it goes first, because that disrupts nothing, and stays cordoned. " +
+				"As a cordoned node it uses the budget (behaviours 18, 43).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-1", needsSince(5*time.Hour)), needy("worker-2", cordoned)),
 			script:   []act{{30 * minute, "an administrator uncordons worker-2", changes("worker-2", uncordon)}},
 		},
 		"hooks": {
-			about: "A backup is asked before the drain: its old approval does not count, and a refusal gives the slot back for a quarter of an hour. " +
-				"A check is asked after the boot: until it approves the node stays cordoned and keeps its slot (behaviours 49, 51, 52).",
+			about: "A backup hook runs before the drain: its old approval does not count, and a refusal frees the slot for a quarter of an hour. " +
+				"A check hook runs after the boot: until it approves, the node stays cordoned and keeps its slot (behaviours 49, 51, 52).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", func(p *v1alpha1.RebootPolicy) {
 				p.Spec.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}, After: []v1alpha1.AnnotationKey{"example.com/check"}}
 			})},
@@ -576,7 +576,7 @@ func people() map[string]sequence {
 			},
 		},
 		"admin-cordons-during-reboot": {
-			about:    "An administrator uncordons worker-1 while it is down, and cordons it again: the cordon is not ours any more, and stays (behaviour 44).",
+			about:    "An administrator uncordons worker-1 while it is down, and cordons it again: the cordon no longer belongs to the agent, and stays (behaviour 44).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers", atMost("2"))},
 			hosts:    hosts(needy, "worker-1 worker-2"),
 			script: []act{{3 * minute, "an administrator uncordons worker-1 and cordons it again", changes("worker-1", func(h *host, node *corev1.Node) {

@@ -52,33 +52,33 @@ func TestShared_Limit(t *testing.T) {
 		situation situation
 		want      want
 	}{
-		"nothing is down":                               {one(gpu(), gpus...).with(workers()), full("workers", "gpu-1")},
-		"half of the nodes of both":                     {one(gpu(), all...).with(workers(atMost("50%"))), want{[]string{"gpu-1", "gpu-2"}, "workers", 2, 2, "", ""}},
-		"the other one has granted":                     {one(gpu(), all...).with(workers(holding(1, entry("cpu-1", 1)))), full("workers")},
-		"the other one has granted a node that is gone": {one(gpu(), gpus...).with(workers(holding(1, entry("cpu-3", 1)))), full("workers")},
-		"a node of the other one is cordoned":           {one(gpu(), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned))...).with(workers()), full("workers")},
+		"nothing is down":                                         {one(gpu(), gpus...).with(workers()), full("workers", "gpu-1")},
+		"50% of the nodes of both policies":                       {one(gpu(), all...).with(workers(atMost("50%"))), want{[]string{"gpu-1", "gpu-2"}, "workers", 2, 2, "", ""}},
+		"the other policy has granted a reboot":                   {one(gpu(), all...).with(workers(holding(1, entry("cpu-1", 1)))), full("workers")},
+		"the other policy has granted a reboot of a deleted node": {one(gpu(), gpus...).with(workers(holding(1, entry("cpu-3", 1)))), full("workers")},
+		"a node of the other policy is cordoned":                  {one(gpu(), append(gpus, newHost("cpu-1", label("pool", "cpu"), cordoned))...).with(workers()), full("workers")},
 		"a policy with its own limit": {
 			one(gpu(atMost("1"), sharing("workers")), gpus...).with(workers(atMost("2"))), want{
 				[]string{"gpu-1"}, "workers", 1, 2, v1alpha1.ReasonBudgetExhausted, "waiting for its turn: at most 1 of the nodes of policy gpu may be unavailable at once",
 			},
 		},
-		"the one with the limit counts the others": {
+		"the policy with the limit counts the other policy's nodes": {
 			one(workers(selects("pool", "gpu"), holding(1, grantedFor("gpu", entry("cpu-1", 1)))), all...).with(gpu(selects("pool", "cpu"))), full(""),
 		},
-		"the one with the limit counts what others were granted before": {
+		"the policy with the limit counts grants in the other policy's ledger": {
 			one(workers(selects("pool", "gpu")), all...).with(gpu(selects("pool", "cpu"), holding(1, entry("cpu-1", 1)))), full(""),
 		},
-		"an entry from before it shared": {
+		"an entry from before the policy shared a limit": {
 			one(gpu(holding(1, entry("gpu-2", 1))), gpus...).with(workers(atMost("2"))), want{nil, "", 1, 1, v1alpha1.ReasonBudgetExhausted, elsewhere("gpu")},
 		},
-		"an entry in the ledger that it shared before": {
+		"an entry in the ledger that the policy shared before": {
 			one(policy("gpu", selects("pool", "gpu"), atMost("2")), gpus...).with(workers(holding(1, grantedFor("gpu", entry("gpu-2", 1))))),
 			want{nil, "workers", 2, 0, v1alpha1.ReasonBudgetExhausted, elsewhere("workers")},
 		},
 		"the other policy is paused, has mode DryRun and has halted": {
 			one(gpu(), gpus[0]).with(workers(paused(nil, ""), dryRun, halted)), want{[]string{"gpu-1"}, "workers", 1, 1, "", ""},
 		},
-		"no such policy": {one(gpu(), gpus...), want{
+		"the other policy does not exist": {one(gpu(), gpus...), want{
 			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
 			"policy gpu shares the limit of policy workers, which does not exist: create it, or correct spec.concurrency.shared",
 		}},

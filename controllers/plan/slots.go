@@ -239,7 +239,7 @@ func spaced(c *choice, _ *record.Node) *Blocked {
 	if spacing == 0 || c.slots.lastBack.IsZero() || !c.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node is back since %s; the next reboot may start %s",
+	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node has been back since %s; the next reboot may start %s",
 		c.instant(c.slots.lastBack), c.instant(until)).until(until)
 }
 

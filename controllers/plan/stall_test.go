@@ -56,14 +56,14 @@ func TestPlan_NamesNodesThatUseUpTheLimit(t *testing.T) {
 		"a cordon of unknown age": {
 			"1", []*host{newHost("c", func(h *host) { h.node.Spec.Unschedulable = true }), needy("w", waitingFor(hour))}, []string{"c"}, "kubectl uncordon c", 0,
 		},
-		"a broken machine":       {"1", []*host{newHost("c", downFor(hour)), needy("w", waitingFor(hour))}, []string{"c"}, "kubectl describe node c", 0},
-		"a cordon of minutes":    {"1", []*host{newHost("c", cordonedFor(50*minute)), needy("w", waitingFor(2*hour))}, nil, "", 10 * minute},
-		"a wait of minutes":      {"1", []*host{newHost("c", cordonedFor(9*hour)), needy("w", waitingFor(50*minute))}, nil, "", 10 * minute},
-		"no node waits":          {"1", []*host{newHost("c", cordonedFor(2*hour))}, nil, "", 0},
-		"a slot is left":         {"2", []*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))}, nil, "", 0},
-		"all of two slots":       {"2", []*host{newHost("c", cordonedFor(2*hour)), newHost("d", downFor(2*hour)), needy("w", waitingFor(2*hour))}, []string{"c", "d"}, "c (is cordoned), d (is not Ready)", 0},
-		"one of two for minutes": {"2", []*host{newHost("c", cordonedFor(2*hour)), newHost("d", downFor(40*minute)), needy("w", waitingFor(2*hour))}, nil, "", 20 * minute},
-		"a limit of 0":           {"0", []*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))}, nil, "", 0},
+		"a broken machine":                           {"1", []*host{newHost("c", downFor(hour)), needy("w", waitingFor(hour))}, []string{"c"}, "kubectl describe node c", 0},
+		"a cordon of minutes":                        {"1", []*host{newHost("c", cordonedFor(50*minute)), needy("w", waitingFor(2*hour))}, nil, "", 10 * minute},
+		"a wait of minutes":                          {"1", []*host{newHost("c", cordonedFor(9*hour)), needy("w", waitingFor(50*minute))}, nil, "", 10 * minute},
+		"no node waits":                              {"1", []*host{newHost("c", cordonedFor(2*hour))}, nil, "", 0},
+		"a slot is left":                             {"2", []*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))}, nil, "", 0},
+		"both of two slots are used up":              {"2", []*host{newHost("c", cordonedFor(2*hour)), newHost("d", downFor(2*hour)), needy("w", waitingFor(2*hour))}, []string{"c", "d"}, "c (is cordoned), d (is not Ready)", 0},
+		"both of two slots, one of them for minutes": {"2", []*host{newHost("c", cordonedFor(2*hour)), newHost("d", downFor(40*minute)), needy("w", waitingFor(2*hour))}, nil, "", 20 * minute},
+		"a limit of 0":                               {"0", []*host{newHost("c", cordonedFor(2*hour)), needy("w", waitingFor(2*hour))}, nil, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := situation{policies: []*v1alpha1.RebootPolicy{policy("workers", atMost(tc.limit))}, hosts: tc.hosts}.plan()

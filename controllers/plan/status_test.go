@@ -87,16 +87,16 @@ func TestReboots_OldestPending(t *testing.T) {
 		situation situation
 		want      time.Time
 	}{
-		"no node waits":           {situation: one(policy("workers"), newHost("a"))},
-		"the only one is granted": {situation: one(policy("workers"), needy("a"))},
-		"the one that is not granted": {
+		"no node waits":                    {situation: one(policy("workers"), newHost("a"))},
+		"the only pending node is granted": {situation: one(policy("workers"), needy("a"))},
+		"the pending node that is not granted": {
 			one(policy("workers"), needy("a", needsSince(5*time.Hour)), needy("b", needsSince(3*time.Hour)), needy("c")), evening.Add(-3 * time.Hour),
 		},
-		"not one that reboots": {
+		"not a node that reboots": {
 			one(policy("workers", holding(1, entry("a", 1))), needy("a", needsSince(5*time.Hour), grant(1, protocol.GrantActive)), needy("b")),
 			evening.Add(-time.Hour),
 		},
-		"one that backs off": {
+		"a node that backs off": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), evening.Add(-time.Hour),
 		},
 	}
@@ -122,7 +122,7 @@ func TestReboots_Next(t *testing.T) {
 		want      time.Time
 	}{
 		"nothing is going to happen by itself": {situation: one(policy("workers"), newHost("a"))},
-		"waiting for an unavailable node: after an hour people are told": {
+		"waiting for an unavailable node: reported after an hour": {
 			one(policy("workers"), needy("a"), newHost("b", notReady)), in(time.Hour),
 		},
 		"the windows change": {one(policy("workers")).in(window.State{Open: true, Next: in(time.Hour)}), in(time.Hour)},
@@ -132,19 +132,19 @@ func TestReboots_Next(t *testing.T) {
 		"the window becomes too short": {
 			one(policy("workers"), needy("a")).in(window.State{Open: true, ClosesAt: in(time.Hour), Next: in(time.Hour)}), in(55 * minute).Add(1),
 		},
-		"it does so right after now": {
+		"the window becomes too short right after now": {
 			one(policy("workers"), needy("a")).in(window.State{Open: true, ClosesAt: in(5 * minute), Next: in(5 * minute)}), in(1),
 		},
-		"it is too short already": {
+		"the window is already too short": {
 			one(policy("workers"), needy("a")).in(window.State{Open: true, ClosesAt: in(4 * minute), Next: in(4 * minute)}), in(4 * minute),
 		},
 		"the blackout ends": {
 			one(policy("workers"), needy("a")).in(window.State{Blackout: true, OpensAt: in(2 * time.Hour), Next: in(3 * time.Hour)}), in(2 * time.Hour),
 		},
-		"hooks run, and a person is told": {
+		"hooks run, and will be reported": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -minute))), in(4 * minute),
 		},
-		"hooks run, and a person has been told": {
+		"hooks run, and have been reported": {
 			one(policy("workers", hooked("example.com/a"), holding(1, entry("a", 1))), needy("a", phase(1, v1alpha1.HooksBefore, -6*minute))), in(time.Hour),
 		},
 		"the pause ends":                    {one(policy("workers", paused(until(time.Hour), ""))), in(time.Hour)},
@@ -163,26 +163,26 @@ func TestReboots_Next(t *testing.T) {
 		"a node backs off": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(5 * minute),
 		},
-		"autoscalers may have a node back": {
+		"the autoscaler grace of a node ends": {
 			one(policy("workers"), newHost("a", grant(1, over, withAnnotations(v1alpha1.AnnotationDoNotDisrupt), grantedAt(-minute)))), in(14 * minute),
 		},
-		"autoscalers may have a node back that backs off": {
+		"the autoscaler grace of a node that backs off ends": {
 			one(policy("workers", grace(3*minute)), needy("a", grant(1, active, withAnnotations(v1alpha1.AnnotationDoNotDisrupt), grantedAt(-minute)),
 				progress(1, protocol.PhaseAborted, failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(3 * minute),
 		},
 		"an attempt failed by a clock that is ahead": {
 			one(policy("workers"), needy("a", progress(1, protocol.PhaseAborted, phaseAt(30*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))), in(25 * minute),
 		},
-		"a node is back, its kubelet's clock is ahead": {
+		"a node is back, and its kubelet's clock is ahead": {
 			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseRebooting), rebooted(20*minute, 0))), in(15 * minute),
 		},
-		"a node is back, its agent's clock is ahead": {
+		"a node is back, and its agent's clock is ahead": {
 			one(policy("workers", atOnce, holding(1, entry("a", 1))), needy("a", grant(1, active), progress(1, protocol.PhaseRebooting), rebooted(0, 20*minute))), in(15 * minute),
 		},
 		"the last reboot, by a leader whose clock was ahead":       {one(policy("workers", lastReboot(24*time.Hour)), newHost("a")), in(24*time.Hour - 5*minute)},
 		"a policy was resumed, by a leader whose clock was ahead":  {one(policy("workers", resumedAt(24*time.Hour)), newHost("a")), in(24*time.Hour - 5*minute)},
 		"an end in the history, by a leader whose clock was ahead": {one(policy("workers", lost("a", "", 24*time.Hour))), in(24*time.Hour - 5*minute)},
-		"the earliest of all": {
+		"the earliest of several times": {
 			one(policy("workers", atMost("9"), holding(1, entry("a", 1))), needy("a", grant(1, active)),
 				needy("b", progress(1, protocol.PhaseAborted, phaseAt(-4*minute), failed(1, v1alpha1.ReasonDrainTimedOut, "")))).
 				in(window.State{Open: true, Next: in(time.Hour)}), in(minute),
@@ -224,25 +224,25 @@ func TestVersions(t *testing.T) {
 	}{
 		"no agent has reported":            {[]string{"", ""}, nil},
 		"a rolling release has no version": {[]string{"arch - -"}, nil},
-		"all run the same": {
+		"all nodes run the same version": {
 			[]string{"flatcar stable 4593.1.0", "flatcar stable 4593.1.0!"},
 			[]v1alpha1.SystemVersions{{OS: "flatcar", Group: "stable", Nodes: 2, Newest: "4593.1.0", OnNewest: 2}},
 		},
-		"some are behind, and have asked for nothing": {
+		"some nodes are behind and have not asked for a reboot": {
 			[]string{"flatcar stable 4593.1.0", "flatcar stable 4459.2.1!", "flatcar stable 4459.2.0", "flatcar stable 4459.2.0!"},
 			[]v1alpha1.SystemVersions{{
 				OS: "flatcar", Group: "stable", Nodes: 4, Newest: "4593.1.0", OnNewest: 1,
 				Others: []v1alpha1.VersionNodes{version("4459.2.1", 1, 0), version("4459.2.0", 2, 1)},
 			}},
 		},
-		"numbers are compared as numbers": {
+		"version numbers are compared as numbers": {
 			[]string{"a - 9.9", "a - 10.1", "a - 10", "a - 10.01", "a - 99999999999999999999999.1"},
 			[]v1alpha1.SystemVersions{{
 				OS: "a", Nodes: 5, Newest: "99999999999999999999999.1", OnNewest: 1,
 				Others: []v1alpha1.VersionNodes{version("10.1", 1, 1), version("10.01", 1, 1), version("10", 1, 1), version("9.9", 1, 1)},
 			}},
 		},
-		"what does not compare is listed as it is": {
+		"versions that cannot be compared are listed as they are": {
 			[]string{"a - 9.0", "a - v10.0", "a - 11.0_odd", "a - 8.."},
 			[]v1alpha1.SystemVersions{{
 				OS: "a", Nodes: 4, Newest: "9.0", OnNewest: 1,
@@ -253,7 +253,7 @@ func TestVersions(t *testing.T) {
 			[]string{"a - trixie", "a - bookworm"},
 			[]v1alpha1.SystemVersions{{OS: "a", Nodes: 2, Others: []v1alpha1.VersionNodes{version("trixie", 1, 1), version("bookworm", 1, 1)}}},
 		},
-		"systems and channels are counted apart": {
+		"systems and channels are counted separately": {
 			[]string{"flatcar beta 4628.0.0", "flatcar stable 4593.1.0", "flatcar stable 4593.1.0", "ubuntu - 24.04"},
 			[]v1alpha1.SystemVersions{
 				{OS: "flatcar", Group: "stable", Nodes: 2, Newest: "4593.1.0", OnNewest: 2},

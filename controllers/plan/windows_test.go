@@ -32,7 +32,7 @@ func TestReboots_Window(t *testing.T) {
 		"urgent":                    {policy("workers"), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
 		"urgent, and paused":        {policy("workers", paused(nil, ""), urgent(soon.Time, "Windows")), window.State{Open: true, Urgent: true}, v1alpha1.WindowPaused},
 		"urgent in spite of pauses": {policy("workers", paused(nil, ""), urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowUrgent},
-		"not urgent any more":       {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
+		"no longer urgent":          {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
 		"urgent, and halted":        {policy("workers", halted, urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowHalted},
 		"halted, paused and closed": {policy("workers", halted, paused(nil, "")), closed, v1alpha1.WindowHalted},
 	}
@@ -58,16 +58,16 @@ func TestReboots_ReportsDeadlines(t *testing.T) {
 		want  report.DeadlinesHealth
 	}{
 		"no node needs a reboot": {[]*host{newHost("a", needsSince(9*day))}, report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime}},
-		"before three quarters of it": {
+		"before three quarters of the deadline": {
 			[]*host{needy("a", needsSince(3*day-minute))}, report.DeadlinesHealth{Reason: v1alpha1.ReasonInTime, Next: evening.Add(minute)},
 		},
-		"from three quarters of it on": {[]*host{needy("a", needsSince(3*day)), needy("b", needsSince(day))}, report.DeadlinesHealth{
+		"from three quarters of the deadline on": {[]*host{needy("a", needsSince(3*day)), needy("b", needsSince(day))}, report.DeadlinesHealth{
 			Near: 1, Reason: near, Message: "1 node close to the deadline: a by Tue 2026-06-02 22:00:00 UTC", Next: evening.Add(day),
 		}},
 		"past it": {[]*host{needy("a", needsSince(4*day))}, report.DeadlinesHealth{
 			Passed: 1, PassedAt: evening, Reason: passed, Message: "1 node past the deadline, 0 close to it: a since Mon 2026-06-01 22:00:00 UTC",
 		}},
-		"five nodes, those first that are due first": {
+		"five nodes, sorted by deadline": {
 			append(hosts(needy, "a b c", needsSince(3*day)), needy("d", needsSince(5*day)), needy("e", needsSince(4*day))), report.DeadlinesHealth{
 				Near: 3, Passed: 2, PassedAt: evening, Reason: passed, Next: evening.Add(day),
 				Message: "2 nodes past the deadline, 3 close to it: d since Sun 2026-05-31 22:00:00 UTC, " +
@@ -156,19 +156,19 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 		message string
 		next    time.Time
 	}{
-		"no window is open":                         {window: closed, node: late},
-		"what is left of a window":                  {window: ends, node: late},
-		"not if the policy has mode DryRun":         {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
-		"not a blackout":                            {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
-		"not a blackout in which the deadline ends": {nil, frozen, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(time.Hour)},
-		"after a blackout, not before it":           {nil, frozen, []func(*host){needsSince(day - 3*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; this node may start Tue 2026-06-02 01:00:00 UTC, at its deadline, or later", in(2 * time.Hour)},
-		"after a blackout and an opening":           {nil, frozen, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(2 * time.Hour)},
-		"not before the deadline ends":              {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
-		"the window opens before it ends":           {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
-		"not a pause":                               {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
-		"not the pause of the node":                 {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
-		"not the limit":                             {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
-		"not if the start of the need is unknown":   {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"no window is open": {window: closed, node: late},
+		"the rest of a window, although it is too short": {window: ends, node: late},
+		"not if the policy has mode DryRun":              {reports, closed, late, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a blackout":                                 {nil, frozen, late, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(2 * time.Hour)},
+		"not a blackout in which the deadline ends":      {nil, frozen, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force, until Tue 2026-06-02 00:00:00 UTC or longer", in(time.Hour)},
+		"after a blackout, not before it":                {nil, frozen, []func(*host){needsSince(day - 3*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; this node may start Tue 2026-06-02 01:00:00 UTC, at its deadline, or later", in(2 * time.Hour)},
+		"after a blackout and the opening of a window":   {nil, frozen, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonBlackout, "blackout freeze is in force; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(2 * time.Hour)},
+		"not before the deadline ends":                   {nil, closed, []func(*host){needsSince(day - time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; this node may start Mon 2026-06-01 23:00:00 UTC, at its deadline", in(time.Hour)},
+		"the window opens before it ends":                {nil, closed, []func(*host){needsSince(day - 6*time.Hour)}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
+		"not a pause":                                    {policy("workers", deadline(day), ignoresWindows, paused(nil, "")), closed, late, v1alpha1.ReasonPaused, "policy workers is paused", in(5 * time.Hour)},
+		"not the pause of the node":                      {nil, closed, append(late, annotated(v1alpha1.AnnotationPaused, "true")), v1alpha1.ReasonNodePaused, "the node is paused; to resume: kubectl annotate node a reboot-operator.io/paused-", in(5 * time.Hour)},
+		"not the limit":                                  {policy("workers", deadline(day), ignoresWindows, atMost("0")), closed, late, v1alpha1.ReasonBudgetExhausted, "maxUnavailable is 0: no node may be rebooted", in(5 * time.Hour)},
+		"not if the start of the need is unknown":        {nil, closed, []func(*host){needsAt(time.Time{})}, v1alpha1.ReasonWindowClosed, "no window is open; the next reboot may start Tue 2026-06-02 03:00:00 UTC", in(5 * time.Hour)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.policy == nil {

@@ -183,7 +183,7 @@ func (c Calendar) Lines(l terminal.Look, now time.Time) []string {
 	}
 	switch {
 	case c.Invalid != "":
-		return append(head, terminal.Wrap("cannot be applied, and no window opens: "+c.Invalid, l.Width)...)
+		return append(head, terminal.Wrap("the spec is invalid, so no window opens: "+c.Invalid, l.Width)...)
 	case len(c.Periods) == 0:
 		return append(head, "no window opens within 400 days")
 	case c.Always && len(c.Periods) == 1 && c.Periods[0].To.IsZero():

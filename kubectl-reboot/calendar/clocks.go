@@ -58,9 +58,9 @@ func (p *Period) note(j jump, start string) {
 	switch {
 	case p.Begun:
 	case p.From.Equal(j.at) && reads != start:
-		p.Notes = append(p.Notes, start+" is skipped: it begins after the gap")
+		p.Notes = append(p.Notes, start+" is skipped: the window begins after the gap")
 	case j.by < 0 && reads == start && !p.From.Before(j.at.Add(j.by)) && p.From.Before(j.at):
-		p.Notes = append(p.Notes, start+" comes twice: it begins with the first")
+		p.Notes = append(p.Notes, start+" comes twice: the window begins with the first")
 	}
 	if p.From.Before(j.at) && j.at.Before(p.To) {
 		p.Notes = append(p.Notes, j.note())

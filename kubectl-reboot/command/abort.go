@@ -45,15 +45,15 @@ func abortDrain(s *Session, n *corev1.Node) (string, error) {
 	boot := n.Status.NodeInfo.BootID
 	switch phase := phaseOf(r, boot); {
 	case phase == protocol.PhaseRebooting:
-		return "", errors.New("the drain is over, the node is being rebooted, which cannot be stopped")
+		return "", errors.New("the drain is over and the node is rebooting, which cannot be stopped")
 	case phase == "" && hasSlot(r, boot):
-		return "", fmt.Errorf("the node has a slot and has not begun to drain: %s cancels its grant", s.command("kubectl reboot pause node/%s", n.Name))
+		return "", fmt.Errorf("the node holds a grant and has not begun to drain; to cancel the grant, run: %s", s.command("kubectl reboot pause node/%s", n.Name))
 	case phase != protocol.PhaseDraining:
 		return "is not draining", nil
 	case !n.Spec.Unschedulable:
 		return "drain already being stopped", nil
 	case !r.Progress.Cordoned:
-		return "", fmt.Errorf("the node was cordoned before the drain began: %s stops the drain and removes that cordon", s.command("kubectl uncordon %s", n.Name))
+		return "", fmt.Errorf("the node was cordoned before the drain began; to stop the drain and remove that cordon, run: %s", s.command("kubectl uncordon %s", n.Name))
 	}
 	n.Spec.Unschedulable = false
 	return "drain stopped", nil

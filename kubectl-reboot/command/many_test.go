@@ -48,7 +48,7 @@ var _ = Describe("A command for many", func() {
 		Expect(ok("resume", "-l", byLabel, "--yes")).To(Equal("node/" + p.nodes[0] + " resumed\nnode/" + p.nodes[1] + " resumed\n"))
 	})
 
-	It("says how many nodes it is about, and asks", func() {
+	It("says how many nodes it changes, and asks first", func() {
 		p := newPool(2, paused)
 		request := []string{"request", "-l", fleettest.PoolLabel + "=" + p.policy, "--reason=why"}
 		answer := func(text string) func(*call) { return func(c *call) { c.in = strings.NewReader(text) } }
@@ -79,7 +79,7 @@ var _ = Describe("A command for many", func() {
 		busy.needs(busy.nodes[0])
 		expectPermitted(busy.nodes[0], "True Granted")
 		busy.starts(busy.nodes[0])
-		Expect(ok("request", "--cancel", busy.nodes[0])).To(ContainSubstring("request cancelled (why); its drain goes on: kubectl reboot abort " + busy.nodes[0]))
+		Expect(ok("request", "--cancel", busy.nodes[0])).To(ContainSubstring("request cancelled (why); its drain goes on; to stop it, run: kubectl reboot abort " + busy.nodes[0]))
 	})
 
 	It("stops at an interrupt, and reports once how many are left", func() {
@@ -297,10 +297,10 @@ var _ = Describe("abort", func() {
 		Expect(ok("abort", name)).To(Equal("node/" + name + " is not draining\n"))
 		p.needs(name)
 		expectPermitted(name, "True Granted")
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " cancels its grant"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain; to cancel the grant, run: kubectl reboot pause node/" + name + " --kubeconfig=" + admin))
 
 		p.starts(name)
-		Expect(ok("pause", name, "--dry-run=client")).To(ContainSubstring(" paused; its drain goes on: kubectl reboot abort " + name + " --kubeconfig=" + admin + " stops it"))
+		Expect(ok("pause", name, "--dry-run=client")).To(ContainSubstring(" paused; its drain goes on; to stop it, run: kubectl reboot abort " + name + " --kubeconfig=" + admin))
 		Expect(ok("abort", "node/"+name, "--dry-run=server")).To(Equal("node/" + name + " drain stopped (server dry run)\n"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 		Expect(ok("abort", name)).To(Equal("node/" + name + " drain stopped\n"))
@@ -309,7 +309,7 @@ var _ = Describe("abort", func() {
 
 		p.patch(name, cordon)
 		p.commits(name)
-		Expect(fails("abort", name)).To(ContainSubstring("the drain is over, the node is being rebooted, which cannot be stopped"))
+		Expect(fails("abort", name)).To(ContainSubstring("the drain is over and the node is rebooting, which cannot be stopped"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 
 		By("naming no way back once the machine is")
@@ -330,7 +330,7 @@ var _ = Describe("abort", func() {
 		name := p.nodes[0]
 		p.needs(name)
 		Eventually(func() map[string]string { return node(name).Annotations }).Should(HaveKey(v1alpha1.AnnotationHooks))
-		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain: kubectl reboot pause node/" + name + " --kubeconfig=" + admin + " cancels its grant"))
+		Expect(fails("abort", name)).To(ContainSubstring("has not begun to drain; to cancel the grant, run: kubectl reboot pause node/" + name + " --kubeconfig=" + admin))
 	})
 
 	It("leaves a cordon that was there before the drain", func() {
@@ -340,7 +340,7 @@ var _ = Describe("abort", func() {
 		expectPermitted(name, "True Granted")
 		p.patch(name, cordon)
 		p.starts(name)
-		Expect(fails("abort", name)).To(ContainSubstring("the node was cordoned before the drain began: kubectl uncordon " + name + " --kubeconfig=" + admin))
+		Expect(fails("abort", name)).To(ContainSubstring("the node was cordoned before the drain began; to stop the drain and remove that cordon, run: kubectl uncordon " + name + " --kubeconfig=" + admin))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 	})
 })

@@ -126,7 +126,7 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 	}
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationPaused, value)
 	if phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) == protocol.PhaseDraining {
-		return fmt.Sprintf("%s; its drain goes on: %s stops it", done, r.session.command("kubectl reboot abort %s", n.Name)), nil
+		return fmt.Sprintf("%s; its drain goes on; to stop it, run: %s", done, r.session.command("kubectl reboot abort %s", n.Name)), nil
 	}
 	return done, nil
 }

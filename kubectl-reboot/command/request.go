@@ -94,7 +94,7 @@ func (w *writeOptions) cancelRequest(n *corev1.Node) (string, error) {
 	}
 	switch phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) {
 	case protocol.PhaseDraining:
-		done += "; its drain goes on: " + w.session.command("kubectl reboot abort %s", n.Name) + " stops it"
+		done += "; its drain goes on; to stop it, run: " + w.session.command("kubectl reboot abort %s", n.Name)
 	case protocol.PhaseRebooting:
 		done += "; its reboot has begun and cannot be stopped"
 	case protocol.PhaseAborted: // nothing is in progress

@@ -115,7 +115,7 @@ func TestRender(t *testing.T) {
 		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "night-3: not reporting", "worker-01: up to date"},
 		"progress":  {"default/db-0 (PodDisruptionBudget db)", "RebootTimedOut"},
 		"waiting":   {"BudgetExhausted", "NodePaused", "kubectl reboot resume node/worker-16", "NoPolicy", "stray-1"},
-		"forecast":  {"<svg", "night-1", "1 staying until somebody does something", "reboots: 2<", "1 that will need a reboot because of their uptime", "<strong>gpu-2</strong> Tue 2026-11-24"},
+		"forecast":  {"<svg", "night-1", "1 that stay until somebody acts", "reboots: 2<", "1 that will need a reboot because of their uptime", "<strong>gpu-2</strong> Tue 2026-11-24"},
 		"history":   {"worker-01", "4459.2.0 → 4459.2.1", "Aborted"},
 		"log":       {"Draining → Rebooting"},
 	} {
@@ -304,21 +304,21 @@ func TestServer_Refuses(t *testing.T) {
 		method, path, host string
 		want               int
 	}{
-		"the page":                       {http.MethodGet, s.Path(), "", http.StatusOK},
-		"by the name localhost":          {http.MethodGet, s.Path(), "localhost:8080", http.StatusOK},
-		"a name that was rebound":        {http.MethodGet, s.Path(), "evil.example", http.StatusForbidden},
-		"with a port":                    {http.MethodGet, s.Path(), "evil.example:8080", http.StatusForbidden},
-		"that begins like ours":          {http.MethodGet, s.Path(), "127.0.0.1.evil.example", http.StatusForbidden},
-		"its events, rebound":            {http.MethodGet, s.Path() + "events", "evil.example", http.StatusForbidden},
-		"no token":                       {http.MethodGet, "/", "", http.StatusNotFound},
-		"events without a token":         {http.MethodGet, "/events", "", http.StatusNotFound},
-		"a wrong token":                  {http.MethodGet, "/" + strings.Repeat("A", 32) + "/", "", http.StatusNotFound},
-		"part of the token":              {http.MethodGet, s.Path()[:20] + "/", "", http.StatusNotFound},
-		"an explanation without a token": {http.MethodGet, "/explain?node=n1", "", http.StatusNotFound},
-		"another page below":             {http.MethodGet, s.Path() + "x", "", http.StatusNotFound},
-		"a POST":                         {http.MethodPost, s.Path(), "", http.StatusMethodNotAllowed},
-		"a DELETE":                       {http.MethodDelete, s.Path(), "", http.StatusMethodNotAllowed},
-		"an OPTIONS of a preflight":      {http.MethodOptions, s.Path(), "", http.StatusMethodNotAllowed},
+		"the page":                   {http.MethodGet, s.Path(), "", http.StatusOK},
+		"localhost as the host name": {http.MethodGet, s.Path(), "localhost:8080", http.StatusOK},
+		"a rebound DNS name":         {http.MethodGet, s.Path(), "evil.example", http.StatusForbidden},
+		"with a port":                {http.MethodGet, s.Path(), "evil.example:8080", http.StatusForbidden},
+		"a host name that begins with the right one": {http.MethodGet, s.Path(), "127.0.0.1.evil.example", http.StatusForbidden},
+		"events under a rebound DNS name":            {http.MethodGet, s.Path() + "events", "evil.example", http.StatusForbidden},
+		"no token":                                   {http.MethodGet, "/", "", http.StatusNotFound},
+		"events without a token":                     {http.MethodGet, "/events", "", http.StatusNotFound},
+		"a wrong token":                              {http.MethodGet, "/" + strings.Repeat("A", 32) + "/", "", http.StatusNotFound},
+		"part of the token":                          {http.MethodGet, s.Path()[:20] + "/", "", http.StatusNotFound},
+		"an explanation without a token":             {http.MethodGet, "/explain?node=n1", "", http.StatusNotFound},
+		"another page below":                         {http.MethodGet, s.Path() + "x", "", http.StatusNotFound},
+		"a POST":                                     {http.MethodPost, s.Path(), "", http.StatusMethodNotAllowed},
+		"a DELETE":                                   {http.MethodDelete, s.Path(), "", http.StatusMethodNotAllowed},
+		"an OPTIONS of a preflight":                  {http.MethodOptions, s.Path(), "", http.StatusMethodNotAllowed},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -105,16 +105,16 @@ func TestExamine(t *testing.T) {
 		// want holds the check, the level, the nodes and a part of the message of each finding.
 		want []string
 	}{
-		"nothing":             {func(*installed) {}, nil},
-		"an old cluster":      {func(c *installed) { c.Minor = 30 }, []string{"Version Problem [] the operator needs 1.31"}},
-		"no impersonation":    {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] let them act as a ServiceAccount"}},
-		"needless rights":     {func(c *installed) { plain(c) }, []string{"Version Warning [] if each acted as its node, it would have permissions on that node only"}},
-		"the fallback fits":   {func(c *installed) { c.Minor = 31; plain(c) }, nil},
-		"no manager":          {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
-		"no manager is Ready": {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
-		"the manager lags":    {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not acted on the last change of policy workers"}},
-		"no agents":           {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"}},
-		"an agent missing":    {func(c *installed) { c.AgentPods = c.AgentPods[1:] }, []string{"Agents Problem [n1] no agent is Ready on n1"}},
+		"nothing":                           {func(*installed) {}, nil},
+		"an old cluster":                    {func(c *installed) { c.Minor = 30 }, []string{"Version Problem [] the operator needs 1.31"}},
+		"no impersonation":                  {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] deploy again to let them act as a ServiceAccount"}},
+		"needless rights":                   {func(c *installed) { plain(c) }, []string{"Version Warning [] deploy again to limit each to its node"}},
+		"the fallback for an older cluster": {func(c *installed) { c.Minor = 31; plain(c) }, nil},
+		"no manager":                        {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
+		"no manager is Ready":               {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
+		"the manager lags":                  {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not acted on the last change of policy workers"}},
+		"no agents":                         {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"}},
+		"an agent missing":                  {func(c *installed) { c.AgentPods = c.AgentPods[1:] }, []string{"Agents Problem [n1] no agent is Ready on n1"}},
 		"an agent not Ready": {
 			func(c *installed) { c.AgentPods[1].Status.Conditions[0].Status = corev1.ConditionFalse }, []string{"Agents Problem [n2] no agent is Ready on n2"},
 		},
@@ -125,22 +125,22 @@ func TestExamine(t *testing.T) {
 				Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 20*time.Second)(&c.nodes[0])
 			}, nil,
 		},
-		"a node that no agent is meant for": {
+		"a node outside the agents' nodeSelector": {
 			func(c *installed) { another(c, "freebsd"); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, []string{"Policies Warning [n3] no policy selects n3"},
 		},
-		"a node of Windows": {
+		"a Windows node": {
 			func(c *installed) { another(c, "windows"); c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux }, nil,
 		},
-		"a node of Windows, and no agents": {
+		"a Windows node, and no agents": {
 			func(c *installed) { another(c, "windows"); c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"},
 		},
-		"a node that the manager brings no agent to": {
+		"a node on which the manager creates no agent": {
 			func(c *installed) {
 				another(c, "freebsd")
 				c.DaemonSets[0].Spec.Template.Spec.Affinity = &corev1.Affinity{}
 			}, []string{"Policies Warning [n3] no policy selects n3"},
 		},
-		"a policy for nodes that no agent is meant for": {
+		"a policy for nodes outside the agents' nodeSelector": {
 			func(c *installed) {
 				another(c, "freebsd")
 				c.DaemonSets[0].Spec.Template.Spec.NodeSelector = linux
@@ -163,21 +163,21 @@ func TestExamine(t *testing.T) {
 		"rights missing": {
 			func(c *installed) { c.Missing = c.NeededRights()[1:3] }, []string{"Rights Problem [] ServiceAccount reboot-operator-system/reboot-operator-manager may not: patch nodes, patch nodes/status"},
 		},
-		"kured":              {func(c *installed) { c.other("kured", "ghcr.io/kubereboot/kured:1.17.0") }, []string{"Operators Problem [] kured runs as daemonset kube-system/kured"}},
-		"poseidon/fleetlock": {func(c *installed) { c.other("fleetlock", "quay.io/poseidon/fleetlock:v0.4.0") }, []string{"Operators Problem [] poseidon/fleetlock runs as daemonset kube-system/fleetlock"}},
-		"kured, rebuilt":     {func(c *installed) { c.other("reboots", "registry.example.com/tools:1", "/usr/bin/kured") }, []string{"Operators Problem [] kured runs as daemonset kube-system/reboots"}},
-		"kured on no node":   {func(c *installed) { c.other("kured", "kured"); c.DaemonSets[1].Status = appsv1.DaemonSetStatus{} }, nil},
-		"FLUO":               {func(c *installed) { c.other("update-agent", "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0") }, []string{"Operators Problem [] FLUO runs"}},
-		"CLUO":               {func(c *installed) { c.other("update-agent", "quay.io/coreos/container-linux-update-operator") }, []string{"Operators Problem [] CLUO runs"}},
-		"upgrade controller": {func(c *installed) { c.other("suc", "rancher/system-upgrade-controller:v0.14@sha256:aa") }, []string{"Operators Warning [] system-upgrade-controller runs"}},
-		"like kured":         {func(c *installed) { c.other("kured-exporter", "example.com/kured-exporter:1") }, nil},
-		"locksmithd, and no need": {
+		"kured":                {func(c *installed) { c.other("kured", "ghcr.io/kubereboot/kured:1.17.0") }, []string{"Operators Problem [] kured runs as daemonset kube-system/kured"}},
+		"poseidon/fleetlock":   {func(c *installed) { c.other("fleetlock", "quay.io/poseidon/fleetlock:v0.4.0") }, []string{"Operators Problem [] poseidon/fleetlock runs as daemonset kube-system/fleetlock"}},
+		"kured, rebuilt":       {func(c *installed) { c.other("reboots", "registry.example.com/tools:1", "/usr/bin/kured") }, []string{"Operators Problem [] kured runs as daemonset kube-system/reboots"}},
+		"kured without a node": {func(c *installed) { c.other("kured", "kured"); c.DaemonSets[1].Status = appsv1.DaemonSetStatus{} }, nil},
+		"FLUO":                 {func(c *installed) { c.other("update-agent", "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0") }, []string{"Operators Problem [] FLUO runs"}},
+		"CLUO":                 {func(c *installed) { c.other("update-agent", "quay.io/coreos/container-linux-update-operator") }, []string{"Operators Problem [] CLUO runs"}},
+		"upgrade controller":   {func(c *installed) { c.other("suc", "rancher/system-upgrade-controller:v0.14@sha256:aa") }, []string{"Operators Warning [] system-upgrade-controller runs"}},
+		"like kured":           {func(c *installed) { c.other("kured-exporter", "example.com/kured-exporter:1") }, nil},
+		"locksmithd, and no need for a reboot": {
 			func(c *installed) {
 				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported by update-engine.")(&c.nodes[0])
 				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported by update-engine.")(&c.nodes[1])
 			}, []string{"Coordinators Problem [n1 n2] locksmithd is active"},
 		},
-		"locksmithd, and a need": {
+		"locksmithd, and a need for a reboot": {
 			func(c *installed) {
 				Annotated(v1alpha1.AnnotationReport, protocol.AgentReport{BlockedBy: []protocol.Blocker{
 					{Reason: v1alpha1.ReasonInhibited, Message: "busy"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: conflict},
@@ -220,14 +220,14 @@ func TestExamine(t *testing.T) {
 			[]string{"Windows Warning [] the longest window of policy workers lasts 4m0s, and the drain and reboot of a node take 5m0s"},
 		},
 		"windows that cannot be read": {
-			func(c *installed) { c.policies[0].Spec.Windows[0].TimeZone = "Mars/Olympus" }, []string{"Policies Problem [] policy workers cannot be acted on"},
+			func(c *installed) { c.policies[0].Spec.Windows[0].TimeZone = "Mars/Olympus" }, []string{"Policies Problem [] policy workers is not in force"},
 		},
-		"a policy goes": {func(c *installed) {
+		"a policy is being deleted": {func(c *installed) {
 			c.policies = append(c.policies, Policy("old"))
 			c.policies[1].DeletionTimestamp = new(Ago(time.Minute))
 		}, []string{"Policies Warning [] policy old is being deleted"}},
-		"none at once": {func(c *installed) { AtMost("0%")(&c.policies[0]) }, []string{"Budgets Problem [] policy workers grants nothing: maxUnavailable is 0%"}},
-		"none at once, by the limit of another": {
+		"a limit of 0": {func(c *installed) { AtMost("0%")(&c.policies[0]) }, []string{"Budgets Problem [] policy workers grants nothing: maxUnavailable is 0%"}},
+		"a limit of 0 shared by another policy": {
 			func(c *installed) {
 				AtMost("0")(&c.policies[0])
 				c.policies[0].Spec.NodeSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/hostname": "n1"}}
@@ -235,10 +235,10 @@ func TestExamine(t *testing.T) {
 				c.policies[1].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "workers"}
 			}, []string{"Policies Warning [] policy workers governs no node", "Budgets Problem [] policy rival grants nothing: maxUnavailable of policy workers, whose limit it shares, is 0"},
 		},
-		"a flag's value of kured's name": {func(c *installed) { c.other("exporter", "example.com/exporter", "/exporter", "--namespace", "kured") }, nil},
-		"a limit of nobody": {
+		"a flag with the value kured": {func(c *installed) { c.other("exporter", "example.com/exporter", "/exporter", "--namespace", "kured") }, nil},
+		"a limit shared with a policy that does not exist": {
 			func(c *installed) { c.policies[0].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "nobody"} },
-			[]string{"Policies Problem [] policy workers cannot be acted on: it shares the limit of policy nobody, which does not exist"},
+			[]string{"Policies Problem [] policy workers is not in force: it shares the limit of policy nobody, which does not exist"},
 		},
 		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods to run at all times: their nodes are drained last and retried repeatedly"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},
@@ -247,10 +247,10 @@ func TestExamine(t *testing.T) {
 				c.policies[0].Status.Gates = []v1alpha1.GateStatus{{Name: "slo", State: v1alpha1.GateUnreachable, Message: "connection refused"}, {Name: "ok", State: v1alpha1.GateFiring}}
 			}, []string{"Gates Problem [] gate slo of policy workers cannot be queried: connection refused"},
 		},
-		"a node ahead":      {func(c *installed) { c.Leases[0] = lease("n1", 12*time.Second) }, []string{"Clocks Problem [n1] the clock of n1 is 12s ahead of"}},
-		"a node behind":     {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute) }, []string{"Clocks Problem [n2] the clock of n2 is 5m0s behind"}},
-		"a silent kubelet":  {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute); NotReady(&c.nodes[1]) }, nil},
-		"this clock behind": {func(c *installed) { c.ServerTime = Now.Add(30 * time.Second) }, []string{"Clocks Warning [] the clock of this machine is 30s behind"}},
+		"a node's clock ahead":        {func(c *installed) { c.Leases[0] = lease("n1", 12*time.Second) }, []string{"Clocks Problem [n1] the clock of n1 is 12s ahead of"}},
+		"a node's clock behind":       {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute) }, []string{"Clocks Problem [n2] the clock of n2 is 5m0s behind"}},
+		"a silent kubelet":            {func(c *installed) { c.Leases[1] = lease("n2", -5*time.Minute); NotReady(&c.nodes[1]) }, nil},
+		"this machine's clock behind": {func(c *installed) { c.ServerTime = Now.Add(30 * time.Second) }, []string{"Clocks Warning [] the clock of this machine is 30s behind"}},
 		"nothing else could be read": {
 			func(c *installed) {
 				c.DaemonSets, c.Deployments, c.AgentPods, c.Leases, c.Budgets, c.Major, c.ServerTime = nil, nil, nil, nil, nil, 0, time.Time{}
@@ -356,11 +356,11 @@ func TestExamine_Helm(t *testing.T) {
 		edit       func(*installed)
 		make, helm string
 	}{
-		"another identity": {plain, "make deploy", again + " --set identity=auto"},
-		"no manager":       {func(c *installed) { c.Deployments = nil }, "make deploy", again},
-		"no agents":        {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, "make deploy", again},
-		"nothing is there": {func(c *installed) { c.Deployments, c.DaemonSets, c.AgentPods = nil, nil, nil }, "make deploy", "make deploy"},
-		"rights that lack": {func(c *installed) { c.Missing = c.NeededRights()[:1] }, "make deploy", again},
+		"another identity":     {plain, "make deploy", again + " --set identity=auto"},
+		"no manager":           {func(c *installed) { c.Deployments = nil }, "make deploy", again},
+		"no agents":            {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, "make deploy", again},
+		"nothing is installed": {func(c *installed) { c.Deployments, c.DaemonSets, c.AgentPods = nil, nil, nil }, "make deploy", "make deploy"},
+		"missing permissions":  {func(c *installed) { c.Missing = c.NeededRights()[:1] }, "make deploy", again},
 	} {
 		byMake, withHelm := healthy(), healthy()
 		withHelm.DaemonSets[0].Annotations, withHelm.Deployments[0].Annotations = byHelm, byHelm

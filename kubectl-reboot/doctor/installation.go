@@ -100,17 +100,17 @@ func plain(agent *appsv1.DaemonSet) bool {
 
 func version(c Cluster, f *findings) {
 	agent := c.Agent()
-	found := fmt.Sprintf("the API server is Kubernetes %d.%d", c.Major, c.Minor)
+	found := fmt.Sprintf("Kubernetes %d.%d", c.Major, c.Minor)
 	switch {
 	case c.Major == 0:
 	case c.Major == 1 && c.Minor < oldest:
-		f.add(Problem, fmt.Sprintf("%s; the operator needs 1.%d or later: upgrade the cluster", found, oldest), "")
+		f.add(Problem, fmt.Sprintf("the API server is %s; the operator needs 1.%d or later: upgrade the cluster", found, oldest), "")
 	case agent == nil:
 	case c.Major == 1 && c.Minor < impersonates && !plain(agent):
-		f.add(Problem, found+", which has no constrained impersonation, but the agents act as their nodes, so they have no permissions; let them act as a ServiceAccount",
+		f.add(Problem, "the agents have no permissions, because "+found+" cannot let them act as their nodes (constrained impersonation); deploy again to let them act as a ServiceAccount",
 			c.deploy("identity=auto"))
 	case (c.Major > 1 || c.Minor >= impersonates) && plain(agent):
-		f.add(Warning, found+", and the agents act as a ServiceAccount with permissions on all nodes; if each acted as its node, it would have permissions on that node only",
+		f.add(Warning, "the agents act as a ServiceAccount with permissions on all nodes, although "+found+" can let each act as its node; deploy again to limit each to its node",
 			c.deploy("identity=auto"))
 	}
 }
@@ -146,7 +146,7 @@ func agents(c Cluster, f *findings) {
 	}
 	otherVersion(c, agent, f)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
-		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+": it is unknown whether they need a reboot", attention.LookAtAgents, missing...)
+		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+", so it is unknown whether a reboot is needed there", attention.LookAtAgents, missing...)
 	}
 }
 

@@ -54,7 +54,7 @@ func (f *findings) addOperator(kind string, of metav1.ObjectMeta, pods corev1.Po
 		return
 	}
 	o := known[i]
-	message := fmt.Sprintf("%s runs as %s %s/%s and reboots nodes in addition to this operator, beyond maxUnavailable", o.name, kind, of.Namespace, of.Name)
+	message := fmt.Sprintf("%s runs as %s %s/%s and also reboots nodes, beyond maxUnavailable", o.name, kind, of.Namespace, of.Name)
 	if o.first != "" {
 		message += ": " + o.first
 	}

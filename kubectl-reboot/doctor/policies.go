@@ -33,7 +33,7 @@ func policies(c Cluster, f *findings) {
 		}
 	}
 	if len(none) > 0 {
-		f.add(Warning, "no policy selects "+terminal.Some(none)+": never rebooted", "kubectl get rebootpolicies", none...)
+		f.add(Warning, "no policy selects "+terminal.Some(none)+", so nothing reboots there", "kubectl get rebootpolicies", none...)
 	}
 	conflicts(c, f)
 	s := status.Of(c.Fleet)
@@ -43,7 +43,7 @@ func policies(c Cluster, f *findings) {
 			f.add(Warning, "policy "+p.Name+" governs no node", "kubectl edit rbp "+p.Name)
 		}
 		if p.Mode == v1alpha1.ModeDryRun {
-			f.add(Warning, "policy "+p.Name+" is in mode DryRun: it grants nothing", fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, p.Name))
+			f.add(Warning, "policy "+p.Name+" is in mode DryRun, so it grants nothing", fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, p.Name))
 		}
 		emptyRings(c.Fleet.Policy(p.Name), p.Governed, f)
 		for _, n := range p.Notices {

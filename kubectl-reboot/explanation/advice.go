@@ -30,28 +30,28 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonSharedPolicyNotFound: {"create the policy that the message names, or correct spec.concurrency.shared", "kubectl edit rbp POLICY"},
 	v1alpha1.ReasonPaused:               {"wait, or end the pause", "kubectl reboot resume rbp/POLICY --pause"},
 	v1alpha1.ReasonHalted:               {"fix the nodes that failed, then resume the policy", `kubectl reboot resume rbp/POLICY --halt --reason="what was fixed"`},
-	v1alpha1.ReasonBlackout:             {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
-	v1alpha1.ReasonWindowClosed:         {"wait; the coming windows are shown by", "kubectl reboot windows POLICY"},
-	v1alpha1.ReasonWindowTooShort:       {"wait, or make the window longer; the coming windows are shown by", "kubectl reboot windows POLICY"},
+	v1alpha1.ReasonBlackout:             {"wait; to see the next windows, run", "kubectl reboot windows POLICY"},
+	v1alpha1.ReasonWindowClosed:         {"wait; to see the next windows, run", "kubectl reboot windows POLICY"},
+	v1alpha1.ReasonWindowTooShort:       {"wait, or make the window longer; to see the next windows, run", "kubectl reboot windows POLICY"},
 	v1alpha1.ReasonNodeUnavailable:      {"fix the node, because its reboot could not be confirmed", "kubectl describe node NODE"},
 	v1alpha1.ReasonUpdateNotApplied:     {"repair the update, or remove what requests the reboot; a new version is tried by itself; to try this one again, run", "kubectl reboot request NODE --reason=why"},
 	v1alpha1.ReasonJustBooted:           {"wait until the time in the message", "kubectl describe node NODE"},
-	v1alpha1.ReasonInhibited:            {"look for the inhibitor on the host", "systemd-inhibit --list"},
-	v1alpha1.ReasonRebootRefused:        {"end what the message names, on the host; inhibitors are shown by", "systemd-inhibit --list"},
-	v1alpha1.ReasonCoordinatorConflict:  {"run the command of the message on the host; all nodes with another program are listed by", "kubectl reboot doctor"},
+	v1alpha1.ReasonInhibited:            {"find the program that holds the inhibitor; to list inhibitors, run on the host", "systemd-inhibit --list"},
+	v1alpha1.ReasonRebootRefused:        {"end what the message names, on the host; to list inhibitors there, run", "systemd-inhibit --list"},
+	v1alpha1.ReasonCoordinatorConflict:  {"run the command in the message on the host; to list all nodes with another program, run", "kubectl reboot doctor"},
 	v1alpha1.ReasonRecordUnreadable:     {"check whether the agent runs, because it repairs its record", allPods},
 	v1alpha1.ReasonBackingOff:           {"fix what made the last attempt fail; to retry before the time above, run", "kubectl reboot retry NODE"},
 	v1alpha1.ReasonRingWaits:            {"wait, or fix the node that the message names; pausing that node lets later rings go on", "kubectl reboot status POLICY"},
 	v1alpha1.ReasonUndrainablePod:       {"fix what the message names, wait for the next try if it has one, or add a rule in spec.drain.rules: Delete for budgets, Skip for any pod", allPods},
 	v1alpha1.ReasonBlockingPod:          {"wait until the pods that the message names have completed, or change spec.gates", allPods},
-	v1alpha1.ReasonAlertFiring:          {"look at the alert, or fix the gate's query; the state of the gates is shown by", "kubectl describe rbp POLICY"},
-	v1alpha1.ReasonObjectNotReady:       {"look at the object that the message names, or fix the gate's expression; the state of the gates is shown by", "kubectl describe rbp POLICY"},
-	v1alpha1.ReasonGateUnreachable:      {"fix what the message names; the state of the gates is shown by", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonAlertFiring:          {"check the alert, or fix the gate's query; to see the state of the gates, run", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonObjectNotReady:       {"check the object in the message, or fix the gate's expression; to see the state of the gates, run", "kubectl describe rbp POLICY"},
+	v1alpha1.ReasonGateUnreachable:      {"fix what the message names; to see the state of the gates, run", "kubectl describe rbp POLICY"},
 	v1alpha1.ReasonControlPlaneGuard:    {"wait, or fix the other control-plane node", "kubectl get nodes"},
-	v1alpha1.ReasonDomainBusy:           {"wait; the reboots in progress are shown by", "kubectl reboot status POLICY"},
-	v1alpha1.ReasonBudgetExhausted:      {"wait; fix nodes that are not Ready or cordoned; who uses the slots is shown by", "kubectl reboot status POLICY -o wide"},
-	v1alpha1.ReasonSpacing:              {"wait; the time between reboots is spec.concurrency.spacing of", "kubectl get rbp POLICY -o yaml"},
-	v1alpha1.ReasonRunHookWaits:         {"look at the hook that the message names, or answer for it; the run is shown by", "kubectl get rbp POLICY -o jsonpath={.status.run}"},
+	v1alpha1.ReasonDomainBusy:           {"wait; to see the reboots in progress, run", "kubectl reboot status POLICY"},
+	v1alpha1.ReasonBudgetExhausted:      {"wait, or fix nodes that are not Ready or cordoned; to see which nodes use the slots, run", "kubectl reboot status POLICY -o wide"},
+	v1alpha1.ReasonSpacing:              {"wait, or shorten spec.concurrency.spacing of the policy", "kubectl get rbp POLICY -o yaml"},
+	v1alpha1.ReasonRunHookWaits:         {"check the hook in the message, or answer for it; to see the run, run", "kubectl get rbp POLICY -o jsonpath={.status.run}"},
 	v1alpha1.ReasonDryRun:               {"let the policy grant reboots", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
@@ -63,15 +63,15 @@ func NoLimit(policy string) Advice {
 // grantedAdvice is the advice for reasons that may hold up a granted reboot. Other reasons need
 // none.
 var grantedAdvice = map[v1alpha1.Reason]Advice{
-	v1alpha1.ReasonRebootTimedOut:   {"look at the machine; once it is proved off and gone for good, its slot is freed by", "kubectl delete node NODE"},
+	v1alpha1.ReasonRebootTimedOut:   {"check the machine; once you are sure that it is off for good, free its slot with", "kubectl delete node NODE"},
 	v1alpha1.ReasonAgentSilent:      {"check whether the agent runs", allPods},
 	v1alpha1.ReasonStartupTaint:     {"find what should remove the taint; if it is meant to stay, put the node back in service with", "kubectl uncordon NODE"},
 	v1alpha1.ReasonDrainTimedOut:    {"check whether the agent runs", allPods},
 	v1alpha1.ReasonRecordUnreadable: {"check whether the agent runs, because it repairs its record", allPods},
-	v1alpha1.ReasonWaitingForHook:   {"nothing, or look at the hook's pod on the node", allPods},
+	v1alpha1.ReasonWaitingForHook:   {"wait, or check the hook's pod on the node", allPods},
 	v1alpha1.ReasonHookFailed:       {"fix what the hook checks; the reboot continues once it answers \"true\"", allPods},
-	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; what may refuse its writes is listed by", attention.LookAtAdmission},
-	v1alpha1.ReasonHookTimedOut:     {"look at the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
+	v1alpha1.ReasonNodeWriteRefused: {"let the manager write the Node; to list what may refuse its writes, run", attention.LookAtAdmission},
+	v1alpha1.ReasonHookTimedOut:     {"check the hook's pod on the node; the reboot continues once it answers \"true\"", allPods},
 }
 
 // AdviceFor returns what to do about a node that waits for a reason.
@@ -138,7 +138,7 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 		return Advice{Text: "nothing"}
 	case Unknown, Unanswered:
 	}
-	return Advice{"check whether the agent runs, and its log", allPods}.about(e.Node, policy)
+	return Advice{"check whether the agent runs, and read its log", allPods}.about(e.Node, policy)
 }
 
 // about replaces the placeholders with names.

@@ -68,11 +68,11 @@ func TestOf_TheAdviceForAConflictEndsIt(t *testing.T) {
 		w, rival, third int32
 		want            string
 	}{
-		"both have 0":                   {0, 0, -1, `{"spec":{"priority":1}}`},
-		"both have 1":                   {1, 1, 0, `{"spec":{"priority":2}}`},
-		"a third has the next":          {1, 1, 2, `{"spec":{"priority":3}}`},
-		"both are below 0":              {-5, -5, -9, `{"spec":{"priority":-4}}`},
-		"the highest priority is taken": {1, 1, 1000000, "kubectl edit rbp rival"},
+		"both have priority 0":                 {0, 0, -1, `{"spec":{"priority":1}}`},
+		"both have priority 1":                 {1, 1, 0, `{"spec":{"priority":2}}`},
+		"a third policy has the next priority": {1, 1, 2, `{"spec":{"priority":3}}`},
+		"both have a negative priority":        {-5, -5, -9, `{"spec":{"priority":-4}}`},
+		"the highest priority is taken":        {1, 1, 1000000, "kubectl edit rbp rival"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rival, third := prioritised("rival", priorities.rival), prioritised("third", priorities.third)
@@ -97,7 +97,7 @@ func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
 
 // TestOf_NoTurnComesIfTheLimitIsZero tests that the advice is not to wait if the limit is zero.
 func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
-	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "wait;"} {
+	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "wait, or fix nodes"} {
 		t.Run(limit, func(t *testing.T) {
 			down := Node("n0", "w", NotReady)
 			e := explain(t, []v1alpha1.RebootPolicy{Policy("w", AtMost(limit))}, down, Node("n1", "w", Needs(time.Hour)))

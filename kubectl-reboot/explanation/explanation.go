@@ -189,7 +189,7 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 	case node.Windows:
 		e.Message, e.Advice = "the node runs Windows, on which agents cannot run, so the operator ignores it", Advice{Text: "nothing"}
 	case e.Reason == v1alpha1.ReasonBackingOff && !failed:
-		e.Advice = Advice{"wait until the time above, or reboot it sooner by", "kubectl reboot request " + e.Node + " --reason=why"}
+		e.Advice = Advice{"wait until the time above; to reboot it sooner, run", "kubectl reboot request " + e.Node + " --reason=why"}
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
 		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}

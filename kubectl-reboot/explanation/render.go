@@ -22,7 +22,7 @@ const indent = 10
 func (e Explanation) Lines(l terminal.Look) []string {
 	var head []string
 	if e.Request != nil {
-		head = l.Hang("", 2, e.Node+" has a request for a reboot"+e.Request.text(e.At, l.Zone))
+		head = l.Hang("", 2, "a reboot of "+e.Node+" was requested"+e.Request.text(e.At, l.Zone))
 	}
 	head = append(head, e.headline(l))
 	if e.Message != "" && (e.Reboot == nil || !strings.EqualFold(e.Message, string(e.Reboot.Phase))) {
@@ -34,7 +34,7 @@ func (e Explanation) Lines(l terminal.Look) []string {
 func (r *Request) text(now time.Time, zone *time.Location) string {
 	text := ""
 	if !r.At.IsZero() {
-		text = " of " + moment.At(r.At, now, zone) + ", " + moment.Span(now.Sub(r.At)) + " ago"
+		text = " " + moment.At(r.At, now, zone) + ", " + moment.Span(now.Sub(r.At)) + " ago"
 	}
 	if r.Reason != "" {
 		text += fmt.Sprintf(": %q", r.Reason)
@@ -49,7 +49,7 @@ var headlines = map[Verdict]struct {
 }{
 	NoNeed:     {"needs no reboot", terminal.Good},
 	Unknown:    {"may need a reboot, but that is unknown", terminal.Wait},
-	Unanswered: {"has a request for a reboot, and its agent has not responded", terminal.Wait},
+	Unanswered: {"has not responded to the request for a reboot", terminal.Wait},
 	Waiting:    {"waits", terminal.Wait},
 	Due:        {"is next: nothing blocks it", terminal.Good},
 	InProgress: {"is being rebooted", terminal.Busy},
@@ -90,7 +90,7 @@ func (e Explanation) facts(l terminal.Look) []string {
 	}
 	if e.Reboot != nil {
 		if len(e.Reboot.Hooks) > 0 {
-			fact("Hooks", message.Names(e.Reboot.Hooks, len(e.Reboot.Hooks))+", asked "+moment.At(e.Reboot.Since, e.At, l.Zone)+", "+moment.Span(e.At.Sub(e.Reboot.Since))+" ago")
+			fact("Hooks", message.Names(e.Reboot.Hooks, len(e.Reboot.Hooks))+", started "+moment.At(e.Reboot.Since, e.At, l.Zone)+", "+moment.Span(e.At.Sub(e.Reboot.Since))+" ago")
 		}
 		fact("Drain", e.Reboot.Drain)
 		line("Times out", e.Reboot.DrainUntil)
@@ -120,7 +120,7 @@ func (e Explanation) untilLabel() string {
 	case e.Reboot == nil:
 		return "Until"
 	case e.Reboot.Phase == underway.StateSettling:
-		return "Back"
+		return "Settled"
 	case !e.Reboot.DrainUntil.IsZero():
 		return "Overdue"
 	}
@@ -183,7 +183,11 @@ func (e Explanation) checks(l terminal.Look) []string {
 			continue
 		}
 		lead += terminal.Fit(string(c.Name), name) + "  "
-		lines = append(lines, l.Hang(lead, name+6, c.Message)...)
+		text := c.Message
+		if text == e.Message {
+			text = "see above"
+		}
+		lines = append(lines, l.Hang(lead, name+6, text)...)
 	}
 	return lines
 }
@@ -214,11 +218,11 @@ func (e Explanation) manager(l terminal.Look) []string {
 	if e.Manager == nil {
 		return nil
 	}
-	text := "nothing: condition RebootPermitted is absent"
+	text := "the manager has not reported on this node yet: condition RebootPermitted is missing"
 	if e.Manager.Status != "" {
-		text = fmt.Sprintf("RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
+		text = fmt.Sprintf("the manager last reported something else on this node: RebootPermitted=%s, %s: %s", e.Manager.Status, e.Manager.Reason, e.Manager.Message)
 	}
-	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, "the manager last reported something else on this node: "+text)
-	lines = append(lines, l.Hang("  ", 2, "It follows within seconds while it runs. If this does not change, check whether it runs:")...)
+	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text)
+	lines = append(lines, l.Hang("  ", 2, "It catches up within seconds while it runs. If this does not change, check whether it runs:")...)
 	return append(lines, "  "+l.Command(status.LookAtManager))
 }

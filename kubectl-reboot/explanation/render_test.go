@@ -124,11 +124,11 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 		missing, ready int32
 		want           explanation.Verdict
 	}{
-		"it is named":               {[]string{"n0", "n1"}, 2, 6, explanation.Unknown},
-		"all are named, and not it": {[]string{"n0", "n2"}, 2, 6, explanation.NoNeed},
-		"it comes before the named": {[]string{"n2", "n3"}, 7, 1, explanation.NoNeed},
-		"it comes after the named":  {[]string{"n", "n0"}, 7, 1, explanation.Unknown},
-		"no agent at all":           {[]string{"n2", "n3"}, 7, 0, explanation.Unknown},
+		"the node is named": {[]string{"n0", "n1"}, 2, 6, explanation.Unknown},
+		"all missing nodes are named, and the node is not among them": {[]string{"n0", "n2"}, 2, 6, explanation.NoNeed},
+		"the node sorts before the named ones":                        {[]string{"n2", "n3"}, 7, 1, explanation.NoNeed},
+		"the node sorts after the named ones":                         {[]string{"n", "n0"}, 7, 1, explanation.Unknown},
+		"no agent at all":                                             {[]string{"n2", "n3"}, 7, 0, explanation.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Policy("w", AgentsMissing(tc.named...))
@@ -138,7 +138,7 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 			}
 		})
 	}
-	t.Run("it is a node of rivals, which count no agent on it", func(t *testing.T) {
+	t.Run("the node is in a conflict, so no policy counts its agent", func(t *testing.T) {
 		w := Policy("w", AgentsMissing("n0"))
 		w.Status.Agents.Missing = 7
 		if e := explain(t, policies(w, Policy("w2", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = nil }))), Node("n1", "w")); e.Verdict != explanation.NoNeed {

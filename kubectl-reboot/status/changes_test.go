@@ -50,7 +50,7 @@ func TestChanges(t *testing.T) {
 		}},
 		{"it does not come back", at(night+time.Hour, held, granted(rebooting, NotReady), n2), []string{
 			"Mon 22:48:00  n1: RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 22:48:00 CET and was not back within 30m0s; " +
-				"its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot",
+				"it keeps its slot. Check the machine; once you are sure it is off, delete the Node to free the slot",
 			"Mon 22:48:00  policy w: 0 of 2 up to date, 1 in progress, 1 waiting (1 BudgetExhausted), 1 failed; open until Tue 2026-11-24 03:00 UTC",
 		}},
 		{"it does, late", at(night+time.Hour, held, Node("n1", "w", Granted("w", 7, 0), rebooting, Booted(-night-time.Hour)), n2), []string{
@@ -97,10 +97,10 @@ func TestChanges_Ends(t *testing.T) {
 		after status.Status
 		want  string
 	}{
-		"the drain failed":   {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour), failed)), "n1: waits again: BackingOff"},
-		"the node is gone":   {at(0, Policy("w")), "n1: left the policy"},
-		"it may go again":    {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour))), "n1: waits again"},
-		"the policy is gone": {status.Of(fleet.New(nil, nil, Now)), "policy w: deleted"},
+		"the drain failed":     {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour), failed)), "n1: waits again: BackingOff"},
+		"the node is gone":     {at(0, Policy("w")), "n1: left the policy"},
+		"the back-off is over": {at(0, Policy("w"), Node("n1", "w", Needs(time.Hour))), "n1: waits again"},
+		"the policy is gone":   {status.Of(fleet.New(nil, nil, Now)), "policy w: deleted"},
 		"no policy selects it": {
 			status.Of(fleet.New(nil, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)), "policy w: deleted\nno policy: selects n1",
 		},

@@ -112,11 +112,11 @@ func TestAttention(t *testing.T) {
 		},
 		"a silent agent": {
 			one(Policy("workers"), Node("n1", "workers", unreported)),
-			[]string{"AgentsNeeded [n1] whether n1 needs a reboot is not known | kubectl reboot explain n1"},
+			[]string{"AgentsNeeded [n1] it is unknown whether n1 needs a reboot | kubectl reboot explain n1"},
 		},
 		"a condition that a reboot did not end": {
 			one(Policy("workers"), Node("n1", "workers", Condition(v1alpha1.NodeRebootRequired, corev1.ConditionFalse, "ConditionIgnored", time.Hour))),
-			[]string{"Blocked [n1] n1: a condition of nodeConditions of policy workers lasts and does not count | kubectl reboot explain n1"},
+			[]string{"Blocked [n1] n1: policy workers ignores a condition of its nodeConditions that lasts | kubectl reboot explain n1"},
 		},
 		"a node that joined just now": {
 			one(Policy("workers"), Node("n1", "workers", unreported, Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 10*time.Second))), nil,
@@ -129,8 +129,8 @@ func TestAttention(t *testing.T) {
 				Node("n1", "blue"), Node("n2", "green", needs), Node("n3", "green"),
 			}, Now),
 			[]string{
-				"Conflict [n1] 1 node is not rebooted (0 need it): policies all, blue select n1 with the same priority | kubectl reboot explain n1",
-				"Conflict [n2 n3] 2 nodes are not rebooted (1 needs it): policies all, green select n2, n3 with the same priority | kubectl reboot explain n2",
+				"Conflict [n1] 1 node is not rebooted (0 need a reboot): policies all, blue select n1 with the same priority | kubectl reboot explain n1",
+				"Conflict [n2 n3] 2 nodes are not rebooted (1 needs a reboot): policies all, green select n2, n3 with the same priority | kubectl reboot explain n2",
 			},
 		},
 		"a manager that runs": {lease(one(Policy("workers")), "m", 3*time.Second), nil},

@@ -114,10 +114,10 @@ func (a *collector) ofPolicy() {
 	name, spec, p := a.policy.Name, &a.policy.Spec, a.plan
 	edit := "kubectl edit rbp " + name
 	if p.Invalid != "" {
-		a.add(Invalid, fmt.Sprintf("policy %s cannot be acted on: %s", name, p.Invalid), edit)
+		a.add(Invalid, fmt.Sprintf("policy %s is not in force: %s", name, p.Invalid), edit)
 	}
 	if p.Unshared != "" {
-		a.add(Invalid, fmt.Sprintf("policy %s cannot be acted on: it %s", name, p.Unshared), edit)
+		a.add(Invalid, fmt.Sprintf("policy %s is not in force: it %s", name, p.Unshared), edit)
 	}
 	if p.Halt.Halted {
 		a.add(Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message),
@@ -158,7 +158,7 @@ func (a *collector) ofAgents() {
 	case status != metav1.ConditionTrue:
 		a.add(Agents, fmt.Sprintf("policy %s: %s", name, text), LookAtAgents)
 	case len(silent) > 0:
-		a.add(Agents, fmt.Sprintf("policy %s: whether %s needs a reboot is not known: no agent or no update engine answers there",
+		a.add(Agents, fmt.Sprintf("policy %s: it is unknown whether %s needs a reboot: no agent or update engine responds there",
 			name, some(silent)), "kubectl reboot explain "+silent[0], silent...)
 	}
 }
@@ -292,14 +292,14 @@ func (a *collector) ofRun() {
 		a.add(RunHooks, fmt.Sprintf("policy %s: %s", name, text), cmp.Or(command, "kubectl get rbp "+name+" -o jsonpath={.status.run.hooks}"))
 	}
 	if a.policy.DeletionTimestamp != nil {
-		a.add(Deleting, fmt.Sprintf("policy %s is being deleted: it stays until its grants and the hooks of its run are over", name), "kubectl describe rbp "+name)
+		a.add(Deleting, fmt.Sprintf("policy %s is being deleted: it stays until its reboots and the hooks of its run have ended", name), "kubectl describe rbp "+name)
 	}
 }
 
 // ofConditions adds the nodes whose conditions a reboot did not end.
 func (a *collector) ofConditions() {
 	if nodes := a.plan.Ignored; len(nodes) > 0 {
-		a.because(Blocked, v1alpha1.ReasonConditionIgnored, fmt.Sprintf("%s: a condition of nodeConditions of policy %s lasts and does not count: "+
+		a.because(Blocked, v1alpha1.ReasonConditionIgnored, fmt.Sprintf("%s: policy %s ignores a condition of its nodeConditions that lasts: "+
 			"a reboot did not end it, or its time cannot be right", some(nodes), a.policy.Name), "kubectl reboot explain "+nodes[0], nodes...)
 	}
 }

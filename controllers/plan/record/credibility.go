@@ -227,7 +227,7 @@ func (n *Node) CredibleFrom(now time.Time) time.Time {
 // disbelieved returns a copy of the node whose record counts as unreadable.
 func (n *Node) disbelieved(why string) *Node {
 	other := *n
-	other.Unreadable = fmt.Sprintf("%s; kubectl annotate node %s %s- %s- %s- removes it",
+	other.Unreadable = fmt.Sprintf("%s; to remove it: kubectl annotate node %s %s- %s- %s-",
 		why, n.Name, v1alpha1.AnnotationGrant, v1alpha1.AnnotationProgress, v1alpha1.AnnotationHooks)
 	other.Record = protocol.Record{ProgressErr: errors.New(why)}
 	other.Incredible = true

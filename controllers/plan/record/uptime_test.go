@@ -34,7 +34,7 @@ func TestMaxUptime_SpreadsAFleet(t *testing.T) {
 		t.Errorf("of %d nodes, %v become due in each tenth of the last tenth", nodes, counts)
 	}
 	if again := record.MaxUptime(spec, "node-1"); again != record.MaxUptime(spec, "node-1") || again != record.MaxUptime(upForAtMost(most), "node-1") {
-		t.Error("a node becomes due at another time each time")
+		t.Error("a node becomes due at a different time with each call")
 	}
 }
 

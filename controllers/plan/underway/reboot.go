@@ -133,7 +133,7 @@ const (
 	StateAborted RebootState = "Aborted"
 )
 
-// State returns how far the reboot is, and since when. The Node must exist.
+// State returns the progress of the reboot and when it entered that state. The Node must exist.
 func (t Reboot) State() (RebootState, time.Time) {
 	n := t.Node
 	p := n.Progress
@@ -190,9 +190,9 @@ func (r Refusal) text() string { return message.Shorten(record.MaxMessage, r.Ans
 func (t Reboot) KeepsSlot() string {
 	switch {
 	case t.Action == WithdrawGrant:
-		return "the grant is withdrawn, and the slot is given back"
+		return "the grant is withdrawn, which frees the slot"
 	case !t.Until.IsZero():
-		return "the grant is withdrawn " + timing.Instant(t.Until) + ", and the slot is given back"
+		return "the grant will be withdrawn " + timing.Instant(t.Until) + ", which frees the slot"
 	}
-	return "the slot is kept until the write is accepted or the Node is deleted"
+	return "the node keeps its slot until the write is accepted or the Node is deleted"
 }

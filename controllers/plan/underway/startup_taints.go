@@ -16,7 +16,7 @@ func (t *tracker) awaitTaints() bool {
 	}
 	t.Message = "back; settling begins"
 	if taint != "" {
-		t.Message = fmt.Sprintf("back, but taint %s keeps pods off the node since the reboot; settling begins once it is gone", taint)
+		t.Message = fmt.Sprintf("back, but taint %s has kept pods off the node since the reboot; settling begins once it is gone", taint)
 	}
 	if taint == "" || noted == nil || noted.TakesPods == nil || *noted.TakesPods {
 		t.Action, t.takesPods = NoteTaint, taint == ""
@@ -24,7 +24,7 @@ func (t *tracker) awaitTaints() bool {
 	}
 	timeout := t.pass.Policy.Spec.RebootOrDefault().TimeoutOrDefault()
 	t.overdue(noted.At.Add(timeout), v1alpha1.ReasonStartupTaint, fmt.Sprintf(
-		"the node is Ready, but taint %s has kept pods off it since the reboot, for more than %s; its slot is kept: look at what removes the "+
-			"taint, or if it is to stay, run: kubectl uncordon %s", taint, timeout, t.Node.Name))
+		"the node is Ready, but taint %s has kept pods off it since the reboot, for more than %s; it keeps its slot. Check what should remove the "+
+			"taint; if it is meant to stay, run: kubectl uncordon %s", taint, timeout, t.Node.Name))
 	return true
 }

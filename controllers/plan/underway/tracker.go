@@ -185,7 +185,7 @@ func (t *tracker) awaitStart() {
 	t.Until = t.times().Published().Add(record.StartTimeout)
 	if !t.pass.Now.Before(t.Until) {
 		t.Action, t.Reason, t.Until = CancelGrant, v1alpha1.ReasonAgentSilent, time.Time{}
-		t.Message = fmt.Sprintf("the agent did not act on its grant within %s: is the agent's pod running on this node?", record.StartTimeout)
+		t.Message = fmt.Sprintf("the agent did not act on its grant within %s; check the agent's pod on this node", record.StartTimeout)
 	}
 }
 
@@ -202,19 +202,19 @@ func (t *tracker) awaitDrain() {
 	}
 	t.DrainUntil = began.Add(timeout)
 	t.overdue(t.DrainUntil.Add(patience), v1alpha1.ReasonDrainTimedOut, fmt.Sprintf(
-		"the drain began at %s and should have ended within %s; its slot is kept until the agent answers: look at the agent's pod on this node",
+		"the drain began at %s and should have ended within %s; the node keeps its slot until the agent answers. Check the agent's pod on this node",
 		t.pass.instant(began), timeout))
 }
 
 // awaitRepair handles unreadable progress. The agent may be at any step, so the slot is kept until
 // a whole reboot would be overdue.
 func (t *tracker) awaitRepair() {
-	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the slot is kept until the agent repairs it"
+	t.Reason, t.Message = v1alpha1.ReasonRecordUnreadable, t.Node.Unreadable+"; the node keeps its slot until the agent repairs the record"
 	granted := t.times().Published()
 	t.Entry = protocol.NoteReboot(t.Node.Record, t.Entry, granted)
 	t.overdue(granted.Add(record.LongestDrain(t.pass.Policy)+t.pass.Policy.Spec.RebootOrDefault().TimeoutOrDefault()), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf(
-		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; its slot is kept: check the machine and "+
-			"its agent; once you are sure it is off, delete the Node to free the slot", t.pass.instant(granted), t.Node.Unreadable))
+		"the progress of the reboot granted at %s cannot be read, and was not repaired in time: %s; the node keeps its slot. Check the machine and "+
+			"its agent; once you are sure that the machine is off, delete the Node to free the slot", t.pass.instant(granted), t.Node.Unreadable))
 }
 
 // awaitBoot handles a node past the point of no return. Only a new boot ID ends the reboot;
@@ -238,17 +238,17 @@ func (t *tracker) awaitBoot() {
 		t.Message = "booted; waiting for the node to be Ready and for its agent"
 	}
 	if down := t.times().DownAgain(); booted && !down.IsZero() {
-		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node has booted, and has not been Ready for %s since %s; its slot is "+
-			"kept: check the machine; once you are sure it is off, delete the Node to free the slot", timeout, t.pass.instant(down)))
+		t.overdue(down.Add(timeout), v1alpha1.ReasonRebootTimedOut, fmt.Sprintf("the node has booted, but has not stayed Ready in the %s since %s; it keeps "+
+			"its slot. Check the machine; once you are sure it is off, delete the Node to free the slot", timeout, t.pass.instant(down)))
 		return
 	}
-	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; its slot is kept: check the machine; once you are sure it is off, delete the Node to free the slot"
+	reason, late := v1alpha1.ReasonRebootTimedOut, "was not back within %s; it keeps its slot. Check the machine; once you are sure it is off, delete the Node to free the slot"
 	switch {
 	case booted && n.Ready:
-		reason, late = v1alpha1.ReasonAgentSilent, "is Ready again, but its agent has not reported within %s; its slot is kept until it does: look at the agent's pod on this node"
+		reason, late = v1alpha1.ReasonAgentSilent, "is Ready again, but its agent has not reported within %s; it keeps its slot until then. Check the agent's pod on this node"
 	case n.Ready:
-		late = "is still Ready on the previous boot after %s; its slot is kept: event RebootRefused on the node reports what keeps it, " +
-			"or a reboot by hand ends it"
+		late = "is still Ready on the previous boot after %s; it keeps its slot. Event RebootRefused of the node says what blocks the reboot; " +
+			"fix that, or reboot the host by hand"
 	}
 	t.overdue(sent.Add(timeout), reason, fmt.Sprintf("the node was sent to reboot at %s and "+late, t.pass.instant(sent), timeout))
 }
