@@ -39,20 +39,20 @@ func TestBadFlagIsOneClearLine(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown flag":            {[]string{"--reboot-everything"}, "flag provided but not defined: -reboot-everything"},
-		"bad value":               {[]string{"--leader-elect=perhaps"}, `invalid boolean value "perhaps" for -leader-elect`},
-		"argument":                {[]string{"--leader-elect=false", "now"}, `manager: unexpected argument "now"`},
-		"no namespace for Leases": {nil, "manager: --namespace is needed outside a pod"},
+		"unknown flag":               {[]string{"--reboot-everything"}, "flag provided but not defined: -reboot-everything"},
+		"bad value":                  {[]string{"--leader-elect=perhaps"}, `invalid boolean value "perhaps" for -leader-elect`},
+		"argument":                   {[]string{"--leader-elect=false", "now"}, `manager: unexpected argument "now"`},
+		"no namespace for the Lease": {nil, "manager: --namespace is needed outside a pod"},
 		"agents without an image": {
 			[]string{"--manage-agents", "--namespace=x"}, "manager: --agent-image is needed with --manage-agents",
 		},
-		"agents without a place": {
+		"agents without a namespace": {
 			[]string{"--manage-agents", "--agent-image=x", "--leader-elect=false"}, "manager: --namespace is needed outside a pod",
 		},
-		"an image for nobody": {
+		"an image without --manage-agents": {
 			[]string{"--namespace=x", "--agent-image=x"}, "manager: --agent-image has no effect without --manage-agents",
 		},
-		"arguments for nobody": {
+		"arguments without --manage-agents": {
 			[]string{"--namespace=x", "--agent-arg=--engines=kernel"}, "manager: --agent-arg has no effect without --manage-agents",
 		},
 	} {
@@ -97,12 +97,12 @@ func TestReadyOnceListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("with no rights", func(t *testing.T) {
+	t.Run("without any rights", func(t *testing.T) {
 		m := startManager(t, env, "manager")
 		m.expectNotListed()
 		m.readyWith(api, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	})
-	t.Run("with --manage-agents, and all rights but to the DaemonSet", func(t *testing.T) {
+	t.Run("with --manage-agents, and all rights except those for the DaemonSet", func(t *testing.T) {
 		const user = "bringer"
 		may(t, api, user, "others", rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io", v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"*"}})
 		m := startManager(t, env, user, "--manage-agents", "--agent-image=agent:1")

@@ -29,8 +29,8 @@ func TestParse(t *testing.T) {
 		env  map[string]string
 		want options
 	}{
-		"the name of the node is enough": {[]string{"--node-name=n1"}, nil, defaults(func(*options) {})},
-		"the pod's environment gives the rest": {
+		"only the name of the node": {[]string{"--node-name=n1"}, nil, defaults(func(*options) {})},
+		"the pod's environment": {
 			nil,
 			map[string]string{"NODE_NAME": "n1", "POD_NAME": "p", "POD_NAMESPACE": "s", "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/b"},
 			defaults(func(o *options) { o.bus, o.self = "unix:path=/b", types.NamespacedName{Namespace: "s", Name: "p"} }),
@@ -133,28 +133,28 @@ func TestRun_BadFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no node":                               {nil, "--node-name is needed if NODE_NAME is not set: it names the Node of this host"},
-		"an invalid name of a node":             {[]string{"--node-name=N_1"}, `--node-name "N_1" cannot be the name of a Node: a lowercase RFC 1123 subdomain`},
-		"an unknown flag":                       {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
-		"a flag without value":                  {[]string{"--node-name"}, "flag needs an argument: -node-name"},
-		"an argument":                           {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
-		"an unknown identity":                   {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
-		"no bus address":                        {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is not a D-Bus address`},
-		"no transport":                          {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is not a D-Bus address`},
-		"a relative root":                       {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
-		"a relative boot ID":                    {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
-		"an unknown engine":                     {[]string{"--node-name=n1", "--engines=apt"}, `--engines: unknown engine "apt"; the engines are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
-		"no engine":                             {[]string{"--node-name=n1", "--engines="}, `--engines: unknown engine ""; the engines are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
-		"an engine twice":                       {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
-		"auto twice":                            {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
-		"an invalid path of a file":             {[]string{"--node-name=n1", "--sentinel-file=/"}, `invalid value "/" for flag -sentinel-file: "/" is not an absolute path of a file`},
-		"a file twice":                          {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/run/a"}, `invalid value "/run/a" for flag -sentinel-file: /run/a is named twice`},
-		"a file twice, by its link":             {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/var/run/a"}, `invalid value "/var/run/a" for flag -sentinel-file: /run/a is named twice`},
-		"a file without engine sentinel":        {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--engines=update-engine,rpm-ostree"}, "--sentinel-file needs sentinel or auto in --engines"},
-		"no period":                             {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
-		"no time":                               {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
-		"--rpm-ostree-drive without the engine": {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree or auto in --engines"},
-		"a bad log level":                       {[]string{"--node-name=n1", "--log-level=loud"}, `invalid value "loud" for flag -log-level`},
+		"no node":                                 {nil, "--node-name is needed if NODE_NAME is not set: it names the Node of this host"},
+		"an invalid name of a node":               {[]string{"--node-name=N_1"}, `--node-name "N_1" cannot be the name of a Node: a lowercase RFC 1123 subdomain`},
+		"an unknown flag":                         {[]string{"--bogus"}, "flag provided but not defined: -bogus"},
+		"a flag without value":                    {[]string{"--node-name"}, "flag needs an argument: -node-name"},
+		"an argument":                             {[]string{"--node-name=n1", "now"}, `unexpected argument "now"`},
+		"an unknown identity":                     {[]string{"--node-name=n1", "--identity=me"}, `--identity "me" is neither node nor serviceaccount`},
+		"an invalid bus address":                  {[]string{"--node-name=n1", "--dbus-address=/run/x"}, `--dbus-address "/run/x" is not a D-Bus address`},
+		"no transport":                            {[]string{"--node-name=n1", "--dbus-address=:x"}, `--dbus-address ":x" is not a D-Bus address`},
+		"a relative root":                         {[]string{"--node-name=n1", "--host-root=host"}, `--host-root "host" is not an absolute path`},
+		"a relative boot ID":                      {[]string{"--node-name=n1", "--boot-id-file=b"}, `--boot-id-file "b" is not an absolute path`},
+		"an unknown engine":                       {[]string{"--node-name=n1", "--engines=apt"}, `--engines: unknown engine "apt"; the engines are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
+		"no engine":                               {[]string{"--node-name=n1", "--engines="}, `--engines: unknown engine ""; the engines are auto, update-engine, cos-update-engine, rpm-ostree, bootc, sentinel, kernel`},
+		"an engine twice":                         {[]string{"--node-name=n1", "--engines=sentinel,sentinel"}, "--engines: sentinel is named twice"},
+		"auto twice":                              {[]string{"--node-name=n1", "--engines=auto,kernel,auto"}, "--engines: auto is named twice"},
+		"an invalid path of a file":               {[]string{"--node-name=n1", "--sentinel-file=/"}, `invalid value "/" for flag -sentinel-file: "/" is not an absolute path of a file`},
+		"a file twice":                            {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/run/a"}, `invalid value "/run/a" for flag -sentinel-file: /run/a is named twice`},
+		"a file twice, by its link":               {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--sentinel-file=/var/run/a"}, `invalid value "/var/run/a" for flag -sentinel-file: /run/a is named twice`},
+		"a sentinel file without engine sentinel": {[]string{"--node-name=n1", "--sentinel-file=/run/a", "--engines=update-engine,rpm-ostree"}, "--sentinel-file needs sentinel or auto in --engines"},
+		"no period":                               {[]string{"--node-name=n1", "--rpm-ostree-drive-period=0s"}, "--rpm-ostree-drive-period 0s is not above zero"},
+		"no time":                                 {[]string{"--node-name=n1", "--rpm-ostree-drive-timeout=-1h"}, "--rpm-ostree-drive-timeout -1h0m0s is not above zero"},
+		"--rpm-ostree-drive without the engine":   {[]string{"--node-name=n1", "--rpm-ostree-drive", "--engines=sentinel"}, "--rpm-ostree-drive needs rpm-ostree or auto in --engines"},
+		"a bad log level":                         {[]string{"--node-name=n1", "--log-level=loud"}, `invalid value "loud" for flag -log-level`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -22,15 +22,15 @@ func TestEstimate_IsKeptForAWhileWhileSlotsChangeHands(t *testing.T) {
 		restarted bool
 		kept      bool
 	}{
-		"a moment later":             {passes: time.Second, kept: true},
-		"the limit is shared":        {first: share, passes: time.Second, kept: true},
-		"just before it is too old":  {passes: estimatePace - time.Second, kept: true},
-		"once it is too old":         {passes: estimatePace},
-		"the policy was edited":      {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Spec.Priority++ }},
-		"no estimate":                {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = nil }},
-		"it has passed":              {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = new(metav1.NewTime(now.Now())) }},
-		"the process has just begun": {passes: time.Second, restarted: true},
-		"the slot stays free":        {first: fewerSlots, passes: time.Second},
+		"a moment later":               {passes: time.Second, kept: true},
+		"the limit is shared":          {first: share, passes: time.Second, kept: true},
+		"just before it is too old":    {passes: estimatePace - time.Second, kept: true},
+		"once it is too old":           {passes: estimatePace},
+		"the policy was edited":        {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Spec.Priority++ }},
+		"no estimate":                  {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = nil }},
+		"the estimate has passed":      {passes: time.Second, edit: func(p *v1alpha1.RebootPolicy) { p.Status.EstimatedCompletionAt = new(metav1.NewTime(now.Now())) }},
+		"the process has just started": {passes: time.Second, restarted: true},
+		"the slot stays free":          {first: fewerSlots, passes: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(t, 2*needy, now)

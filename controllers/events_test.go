@@ -130,16 +130,16 @@ func TestPolicyEvents(t *testing.T) {
 		acceptedAs v1alpha1.Reason
 		want       []string
 	}{
-		"it halts":                 {kind: v1alpha1.ConditionHalted, was: no, is: yes, want: []string{"Warning Halted"}},
-		"it is resumed":            {kind: v1alpha1.ConditionHalted, was: yes, is: no, want: []string{"Normal Resumed"}},
-		"it stays halted":          {kind: v1alpha1.ConditionHalted, was: yes, is: yes},
-		"it is new":                {kind: v1alpha1.ConditionHalted, was: unset, is: no},
-		"a window opens":           {kind: v1alpha1.ConditionWindowOpen, was: no, is: yes},
-		"a window closes":          {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no},
-		"another has its priority": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonPolicyConflict, want: []string{"Warning PolicyConflict"}},
-		"its spec is invalid":      {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonInvalid, want: []string{"Warning Invalid"}},
+		"it halts":                                {kind: v1alpha1.ConditionHalted, was: no, is: yes, want: []string{"Warning Halted"}},
+		"the policy is resumed":                   {kind: v1alpha1.ConditionHalted, was: yes, is: no, want: []string{"Normal Resumed"}},
+		"the policy stays halted":                 {kind: v1alpha1.ConditionHalted, was: yes, is: yes},
+		"the policy is new":                       {kind: v1alpha1.ConditionHalted, was: unset, is: no},
+		"a window opens":                          {kind: v1alpha1.ConditionWindowOpen, was: no, is: yes},
+		"a window closes":                         {kind: v1alpha1.ConditionWindowOpen, was: yes, is: no},
+		"another policy has the same priority":    {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonPolicyConflict, want: []string{"Warning PolicyConflict"}},
+		"the spec is invalid":                     {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonInvalid, want: []string{"Warning Invalid"}},
 		"the policy to share with does not exist": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonSharedPolicyNotFound, want: []string{"Warning SharedPolicyNotFound"}},
-		"it is accepted": {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonAccepted},
+		"the policy is accepted":                  {kind: v1alpha1.ConditionHalted, was: no, is: no, acceptedAs: v1alpha1.ReasonAccepted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			with := func(status metav1.ConditionStatus, accepted v1alpha1.Reason) *v1alpha1.RebootPolicy {
@@ -229,11 +229,11 @@ func TestDeadlineEvents(t *testing.T) {
 		passedAt, last time.Time
 		want           []string
 	}{
-		"one more is overdue":                             {before: 1, passed: 2, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
-		"one is done while another passes":                {before: 1, passed: 1, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
-		"one is done":                                     {before: 2, passed: 1, passedAt: last.Add(-time.Hour), last: last},
-		"nothing has changed, by a new leader":            {before: 1, passed: 1, passedAt: last},
-		"one is overdue since its deadline was shortened": {passed: 1, passedAt: last.Add(-time.Hour), last: last, want: []string{"Warning DeadlinePassed"}},
+		"one more is overdue":                                    {before: 1, passed: 2, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
+		"one node is done while another passes its deadline":     {before: 1, passed: 1, passedAt: last.Add(time.Second), last: last, want: []string{"Warning DeadlinePassed"}},
+		"one node is done":                                       {before: 2, passed: 1, passedAt: last.Add(-time.Hour), last: last},
+		"nothing has changed, by a new leader":                   {before: 1, passed: 1, passedAt: last},
+		"one node is overdue because the deadline was shortened": {passed: 1, passedAt: last.Add(-time.Hour), last: last, want: []string{"Warning DeadlinePassed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := &v1alpha1.RebootPolicy{}

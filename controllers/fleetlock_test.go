@@ -33,13 +33,13 @@ func TestFleetLockOptions(t *testing.T) {
 		enabled bool
 		want    string
 	}{
-		"off by default":             {nil, false, ""},
-		"on":                         {[]string{"--fleetlock-bind-address=:8444"}, true, ""},
-		"longer than Zincati waits":  {[]string{"--fleetlock-bind-address=:8444", "--fleetlock-hold=30m"}, true, "--fleetlock-hold 30m0s"},
-		"no hold":                    {[]string{"--fleetlock-bind-address=:8444", "--fleetlock-hold=0"}, true, ""},
-		"requests of nobody":         {[]string{"--fleetlock-requests"}, false, "no effect"},
-		"a check of nothing":         {[]string{"--fleetlock-check-source"}, false, "no effect"},
-		"a certificate of no server": {[]string{"--fleetlock-cert-dir=/x"}, false, "no effect"},
+		"off by default":                  {nil, false, ""},
+		"on":                              {[]string{"--fleetlock-bind-address=:8444"}, true, ""},
+		"longer than Zincati waits":       {[]string{"--fleetlock-bind-address=:8444", "--fleetlock-hold=30m"}, true, "--fleetlock-hold 30m0s"},
+		"no hold":                         {[]string{"--fleetlock-bind-address=:8444", "--fleetlock-hold=0"}, true, ""},
+		"requests without a server":       {[]string{"--fleetlock-requests"}, false, "no effect"},
+		"a source check without a server": {[]string{"--fleetlock-check-source"}, false, "no effect"},
+		"a certificate without a server":  {[]string{"--fleetlock-cert-dir=/x"}, false, "no effect"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var o FleetLockOptions
@@ -98,7 +98,8 @@ func (m *emptyManager) start(ctx context.Context, failed chan<- error) {
 	}
 }
 
-// mountSecret puts a new certificate into a volume of a Secret the way a kubelet does, by one rename, and returns who trusts it.
+// mountSecret puts a new certificate into a Secret's volume by one rename, as a kubelet does, and
+// returns a pool that trusts it.
 func mountSecret(t *testing.T, volume, version string) *x509.CertPool {
 	t.Helper()
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)

@@ -76,7 +76,7 @@ var _ = Describe("Hooks", func() {
 		Expect(annotations()).NotTo(HaveKey(after))
 		Expect(labels()).To(HaveKey(v1alpha1.LabelBeforeReboot))
 		f.annotate(name, before, "true")
-		Consistently(f.granted).Should(BeEmpty(), "a yes to the old policy's hook")
+		Consistently(f.granted).Should(BeEmpty(), "approval for the old policy")
 		f.annotate(name, after, "true")
 		Eventually(f.granted).Should(HaveLen(1))
 		Expect(labels()).NotTo(HaveKey(v1alpha1.LabelBeforeReboot))

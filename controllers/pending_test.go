@@ -56,7 +56,7 @@ var _ = Describe("The pending taint", func() {
 		Eventually(f.granted).Should(And(HaveLen(1), Not(ContainElement(goes))))
 		next := f.granted()[0]
 		Expect(waits).To(ContainElement(next))
-		Expect(f.taints(next)).To(ContainElement(pending), "while it is granted and drained the taint costs no write")
+		Expect(f.taints(next)).To(ContainElement(pending), "the grant and the drain cause no write of the taint")
 		before := len(requests.Matching(methodPatch, "/nodes/"+next+"?"))
 		f.reboot(next)
 		Eventually(func() bool { return f.get(next).Spec.Unschedulable }).Should(BeFalse())

@@ -37,14 +37,14 @@ func TestDelay_LooksAtTheClockAgain(t *testing.T) {
 		least   time.Duration
 		most    time.Duration
 	}{
-		"nothing is due":                {},
-		"a write that was put off":      {delayed: time.Minute, least: time.Minute, most: time.Minute},
-		"in nine hours":                 {next: now.Add(9 * time.Hour), least: time.Minute, most: 15 * time.Minute},
-		"in a century":                  {next: now.AddDate(100, 0, 0), least: time.Minute, most: 15 * time.Minute},
-		"in a minute, never early":      {next: now.Add(time.Minute), least: time.Minute, most: time.Minute + time.Second},
-		"in the past":                   {next: now.Add(-time.Hour), least: time.Millisecond, most: time.Second},
-		"in nine hours, and delayed":    {next: now.Add(9 * time.Hour), delayed: time.Second, least: time.Second, most: time.Second},
-		"in a second, and delayed long": {next: now.Add(time.Second), delayed: time.Hour, least: time.Second, most: 2 * time.Second},
+		"nothing is due":                    {},
+		"a postponed write":                 {delayed: time.Minute, least: time.Minute, most: time.Minute},
+		"in nine hours":                     {next: now.Add(9 * time.Hour), least: time.Minute, most: 15 * time.Minute},
+		"in a century":                      {next: now.AddDate(100, 0, 0), least: time.Minute, most: 15 * time.Minute},
+		"in a minute, never early":          {next: now.Add(time.Minute), least: time.Minute, most: time.Minute + time.Second},
+		"in the past":                       {next: now.Add(-time.Hour), least: time.Millisecond, most: time.Second},
+		"in nine hours, and delayed":        {next: now.Add(9 * time.Hour), delayed: time.Second, least: time.Second, most: time.Second},
+		"in a second, and delayed for long": {next: now.Add(time.Second), delayed: time.Hour, least: time.Second, most: 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := state{later: tc.delayed}

@@ -154,7 +154,7 @@ func TestFleetReader_NoEventIsLostIfPoliciesCannotBeListed(t *testing.T) {
 		"a freed slot": func(ctx context.Context, f *fleetReader, queue requests) {
 			f.slotFreed().Update(ctx, event.UpdateEvent{ObjectOld: before, ObjectNew: &one}, queue)
 		},
-		"an agent's pod, and its node cannot be read either": func(ctx context.Context, f *fleetReader, queue requests) {
+		"an agent's pod whose node cannot be read either": func(ctx context.Context, f *fleetReader, queue requests) {
 			f.agentChanged(ctx, &corev1.Pod{Spec: corev1.PodSpec{NodeName: "n1"}}, queue)
 		},
 	}

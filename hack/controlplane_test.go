@@ -72,9 +72,9 @@ esac`
 			}
 			publish(rightSum(), whole)(w, r)
 		}, 3, "404"},
-		"a wrong checksum": {publish(wrong, whole), 0, "and " + wrong + " is published"},
-		"no such program":  {http.NotFound, 0, "404"},
-		"no answer":        {func(_ http.ResponseWriter, r *http.Request) { hang(t, r, 5*time.Second) }, 0, "too slow"},
+		"a wrong checksum":              {publish(wrong, whole), 0, "and " + wrong + " is published"},
+		"a program that does not exist": {http.NotFound, 0, "404"},
+		"no answer":                     {func(_ http.ResponseWriter, r *http.Request) { hang(t, r, 5*time.Second) }, 0, "too slow"},
 		"a body that stalls": {publish(rightSum(), func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(program)))
 			fmt.Fprint(w, program[:len(program)/2])

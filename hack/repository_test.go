@@ -160,7 +160,7 @@ func TestVersions_AreTheNewestOfEachMinor(t *testing.T) {
 			[]string{"v1.31.0", "v1.32.0", "v1.33.0", "v1.34.0"},
 			"Kubernetes v1.34.0 is published, and hack/controlplane/go.mod has v1.33.0",
 		},
-		"a beta of the next": {
+		"a beta of the next version": {
 			"v1.31.0 v1.34.0-beta.0", "",
 			[]string{"v1.31.0"},
 			"Kubernetes v1.34.0-beta.0 is published, and hack/controlplane/go.mod has v1.33.0",

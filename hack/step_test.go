@@ -13,9 +13,9 @@ import (
 // write.
 func TestStep_NamesSkippedStepsAtTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct{ script, want string }{
-		"all is shown":         {"step one true; finish", "All passed after N s."},
-		"one step is not":      {`step one sh -c 'echo "real nodes: no root" >>"$NOT_SHOWN"'; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
-		"the same of two runs": {`for i in 1 2; do bash -c '. ./step.sh; echo "real nodes: no root" >>"$NOT_SHOWN"'; done; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
+		"every step ran":                        {"step one true; finish", "All passed after N s."},
+		"one step was skipped":                  {`step one sh -c 'echo "real nodes: no root" >>"$NOT_SHOWN"'; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
+		"the same step was skipped in two runs": {`for i in 1 2; do bash -c '. ./step.sh; echo "real nodes: no root" >>"$NOT_SHOWN"'; done; finish`, "Passed after N s; NOT SHOWN:\n  real nodes: no root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()

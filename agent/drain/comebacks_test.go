@@ -187,7 +187,7 @@ func TestLate(t *testing.T) {
 			script: begin(t, old).lists(old, migration),
 			goes:   []types.UID{"old"}, waits: waits,
 		},
-		"it is one of a DaemonSet": {
+		"it belongs to a DaemonSet": {
 			script: begin(t, old).come(everywhere),
 			goes:   []types.UID{"old"}, waits: waits,
 		},
@@ -199,15 +199,15 @@ func TestLate(t *testing.T) {
 			script: begin(t, old).come(migration, completed),
 			goes:   []types.UID{"old"},
 		},
-		"it is being deleted by others": {
+		"somebody else is deleting it": {
 			script: begin(t, old).come(migration, makeTarget("migration", blocking, deleted(10))),
 			goes:   []types.UID{"old"},
 		},
-		"it was named since, and was there before": {
+		"gates.blockingPods selects it only now, and it existed before": {
 			script: begin(t, old).come(makeTarget("old", of("rs"), blocking)),
 			goes:   []types.UID{"old"},
 		},
-		"it was named since it has come": {
+		"gates.blockingPods selects it only after it appeared": {
 			script: begin(t, old).come(makeTarget("migration"), migration),
 			goes:   []types.UID{"migration", "old"},
 		},

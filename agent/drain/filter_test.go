@@ -109,7 +109,7 @@ func TestDecide(t *testing.T) {
 			pod: makePod("agent").label("app", "agent"), spec: one(rule(v1alpha1.DrainDelete, "app", "agent")),
 			self: types.NamespacedName{Namespace: "default", Name: "agent"}, want: stays,
 		},
-		"a pod of the own name elsewhere is not the own pod": {
+		"a pod with the own name in another namespace is not the own pod": {
 			pod: makePod("agent"), self: types.NamespacedName{Namespace: "other", Name: "agent"}, want: evicted,
 		},
 		"behaviour 39: a bare pod is undrainable by default": {
@@ -246,14 +246,14 @@ func TestToleratesCordon(t *testing.T) {
 		tolerations []corev1.Toleration
 		want        bool
 	}{
-		"nothing":                      {},
-		"everything":                   {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, true},
-		"a cordon":                     {[]corev1.Toleration{{Key: "a"}, {Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}, true},
-		"a cordon that evicts":         {[]corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
-		"a node that is not ready":     {[]corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}}, false},
-		"a cordon with some value":     {[]corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Value: "true"}}, false},
-		"whatever forbids new pods":    {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
-		"whatever evicts running ones": {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+		"nothing":                            {},
+		"everything":                         {[]corev1.Toleration{{Operator: corev1.TolerationOpExists}}, true},
+		"a cordon":                           {[]corev1.Toleration{{Key: "a"}, {Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}, true},
+		"a cordon that evicts":               {[]corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
+		"a node that is not ready":           {[]corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists}}, false},
+		"a cordon with a value":              {[]corev1.Toleration{{Key: corev1.TaintNodeUnschedulable, Value: "true"}}, false},
+		"any taint that forbids new pods":    {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}, true},
+		"any taint that evicts running pods": {[]corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

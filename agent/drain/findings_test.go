@@ -46,32 +46,32 @@ func TestFindings(t *testing.T) {
 		change  func(*target)
 		want    string
 	}{
-		"none":                             {},
-		"one that wants every pod healthy": {budgets: list{budgetOf(never)}, want: allowsNone},
-		"one that allows some":             {budgets: list{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})}},
-		"one that allows none while a pod is not healthy": {budgets: list{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 2})}},
-		"one without a status":                            {budgets: list{outdated(1, status{})}, want: notYet},
-		"one that counts no pods":                         {budgets: list{outdated(0, status{})}, want: notYet},
-		"one whose status is of an older spec":            {budgets: list{outdated(2, never)}, want: notYet},
-		"one that has allowed some by an older spec":      {budgets: list{outdated(2, status{DisruptionsAllowed: 1})}, want: notYet},
-		"one without a status, and one that allows none": {
+		"none": {},
+		"a budget that requires every pod to be healthy":              {budgets: list{budgetOf(never)}, want: allowsNone},
+		"a budget that allows evictions":                              {budgets: list{budgetOf(status{CurrentHealthy: 3, ExpectedPods: 3, DesiredHealthy: 2, DisruptionsAllowed: 1})}},
+		"a budget that allows no eviction while a pod is not healthy": {budgets: list{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 2})}},
+		"a budget without a status":                                   {budgets: list{outdated(1, status{})}, want: notYet},
+		"a budget that counts no pods":                                {budgets: list{outdated(0, status{})}, want: notYet},
+		"a budget whose status is of an older spec":                   {budgets: list{outdated(2, never)}, want: notYet},
+		"a budget that allowed evictions under an older spec":         {budgets: list{outdated(2, status{DisruptionsAllowed: 1})}, want: notYet},
+		"a budget without a status, and one that allows no eviction": {
 			budgets: list{outdated(1, status{}), budgetOf(never)},
 			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
 		},
-		"one without a status that lets pods go that are not ready": {
+		"a budget without a status that allows evictions of pods that are not ready": {
 			budgets: list{{
 				ObjectMeta: metav1.ObjectMeta{Generation: 1}, Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient},
 			}},
 			change: unready,
 		},
-		"one that selects other pods": {budgets: list{{
+		"a budget that selects other pods": {budgets: list{{
 			Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}}, Status: never,
 		}}},
-		"one that lets pods go that are not ready": {
+		"a budget that allows evictions of pods that are not ready": {
 			budgets: list{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
 			change:  unready,
 		},
-		"the same, for one that is": {
+		"the same budget, for a ready pod": {
 			budgets: list{{Spec: policyv1.PodDisruptionBudgetSpec{Selector: all, UnhealthyPodEvictionPolicy: &lenient}, Status: never}},
 			want:    allowsNone,
 		},
@@ -79,10 +79,10 @@ func TestFindings(t *testing.T) {
 		"a pod that is not ready, and too few others are healthy": {
 			budgets: list{budgetOf(status{CurrentHealthy: 2, ExpectedPods: 3, DesiredHealthy: 3})}, change: unready, want: allowsNone,
 		},
-		"a pod that is not ready, under a budget that wants none healthy": {
+		"a pod that is not ready, under a budget that requires no healthy pod": {
 			budgets: list{budgetOf(status{ExpectedPods: 3})}, change: unready, want: noneReady,
 		},
-		"a budget that wants none healthy, and one is": {budgets: list{budgetOf(status{CurrentHealthy: 1, ExpectedPods: 3, DisruptionsAllowed: 1})}, change: unready},
+		"a budget that requires no healthy pod, and one is healthy": {budgets: list{budgetOf(status{CurrentHealthy: 1, ExpectedPods: 3, DisruptionsAllowed: 1})}, change: unready},
 		"a budget whose pods cannot be counted": {
 			budgets: list{failedSync},
 			want:    `PodDisruptionBudget a allows no eviction, because its pods cannot be counted: found no controllers for pod "job-1"`,
@@ -105,7 +105,7 @@ func TestFindings(t *testing.T) {
 		"a pod that a rule deletes":                        {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainDelete }},
 		"a pod that is waited for":                         {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainWaitCompleted }},
 		"a pod that a rule skips":                          {budgets: list{budgetOf(never)}, change: func(t *target) { t.decision.action = v1alpha1.DrainSkip }},
-		"two budgets, whatever they allow": {
+		"two budgets, no matter what they allow": {
 			budgets: list{budgetOf(status{DisruptionsAllowed: 1}), budgetOf(status{DisruptionsAllowed: 1})},
 			want:    "several PodDisruptionBudgets select the pod (a, b), which the eviction API does not support: leave one",
 		},

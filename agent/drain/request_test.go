@@ -65,7 +65,7 @@ func TestJudge(t *testing.T) {
 			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "This pod has more than one PodDisruptionBudget, …"}},
 			want: answer{verdict: crowded, message: "This pod has more than one PodDisruptionBudget, …"},
 		},
-		"403 because the namespace goes": {
+		"403 because the namespace is being deleted": {
 			err:  withCause(apierrors.NewForbidden(pods, "web", errors.New("going")), corev1.NamespaceTerminatingCause, ""),
 			want: answer{verdict: leaving, message: `pods "web" is forbidden: going`},
 		},
@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Reason: "Forbidden", Message: `admission webhook "db.example.com" denied the request: the primary is to move first`}},
 			want: answer{verdict: failed, message: `admission webhook "db.example.com" denied the request: the primary is to move first`},
 		},
-		"400 of a webhook that gives no code, too": {
+		"400 of a webhook without a code is about one pod, too": {
 			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 400, Message: `admission webhook "db.example.com" denied the request without explanation`}},
 			want: answer{verdict: failed, message: `admission webhook "db.example.com" denied the request without explanation`},
 		},

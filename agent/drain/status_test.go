@@ -71,7 +71,7 @@ func TestStatus(t *testing.T) {
 			want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "EvictionBlocked",
 				"several PodDisruptionBudgets select the pod, which the eviction API does not support: leave one")}},
 		},
-		"several budgets: and, once known, the budgets": {
+		"several budgets: the message names the budgets once they are known": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, answer{verdict: crowded, message: "500"}, "a").
 				budget(0, web(0)).named("all", web(0)).named("other", api(0)),
 			want: Status{Remaining: 1, Blocked: []Pod{{
@@ -79,7 +79,7 @@ func TestStatus(t *testing.T) {
 				Message: "several PodDisruptionBudgets select the pod (all, web), which the eviction API does not support: leave one",
 			}}},
 		},
-		"a refused pod: and, once known, the budget": {
+		"a refused pod: the message names the budget once it is known": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").budget(0, web(0)),
 			want: Status{Remaining: 1, Blocked: []Pod{{
 				Namespace: "default", Name: "a", UID: makeTarget("a").uid, Reason: "EvictionBlocked", Budgets: "web", Message: no.message, Recent: true,
@@ -102,7 +102,7 @@ func TestStatus(t *testing.T) {
 			now:    40, want: Status{Remaining: 1, Blocked: []Pod{blockedPod("a", "StuckTerminating",
 				"still there after its grace period, which ended at Fri 2027-01-15 08:00:10 UTC")}},
 		},
-		"a refused pod that goes after all is not blocked": {
+		"a refused pod that leaves after all is not blocked": {
 			script: begin(t, makeTarget("a")).sent("a").answered(0, no, "a").come(makeTarget("a", deleted(10))),
 			want:   Status{Remaining: 1},
 		},

@@ -67,7 +67,7 @@ func TestBudgetChanged(t *testing.T) {
 	t.Run("the allowance of a request whose pod is gone goes to the next pod", func(t *testing.T) {
 		refusedThree(t).budget(0.1, web(1)).sent("a").answered(0.2, answer{verdict: gone}, "a").next(0.2, 1, "b")
 	})
-	t.Run("an allowance that was used since goes to no pod", func(t *testing.T) {
+	t.Run("an allowance that was used since wakes no pod", func(t *testing.T) {
 		s := begin(t, makeTarget("a"), makeTarget("b"), makeTarget("c"), makeTarget("d")).sent("a", "b", "c", "d")
 		s.answered(0, no, "a", "b", "c", "d").budget(0.1, web(2)).next(0.1, 1, "a", "b").sent("a", "b").answered(0.2, yes, "b")
 		s.answered(0.3, answer{verdict: failed, message: "EOF"}, "a").next(0.3, 1, "c")

@@ -53,7 +53,7 @@ func TestChanges(t *testing.T) {
 			inputs: []input{answers(idle), gone(idle), answers(idle)}, want: []any{true, idle, false, unknown, true, idle},
 		},
 		"a need outlives the engine (behaviour 6)":             {inputs: []input{answers(needed), gone(needed)}, want: []any{true, needed, false}},
-		"a need that goes while the engine is gone is unknown": {inputs: []input{gone(needed), gone(idle)}, want: []any{false, needed, unknown}},
+		"a need that ends while the engine is gone is unknown": {inputs: []input{gone(needed), gone(idle)}, want: []any{false, needed, unknown}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The file does not exist.",
 		}},
-		"nothing is needed if all report so": {[]Report{upToDate, fileAbsent}, Report{
+		"nothing is needed if all engines report that": {[]Report{upToDate, fileAbsent}, Report{
 			Engine: "update-engine", State: NotNeeded, Reason: v1alpha1.ReasonUpToDate,
 			Message: "Nothing is staged. The file does not exist.",
 		}},
@@ -65,7 +65,7 @@ func TestMerge(t *testing.T) {
 			Message: "A broadcast asks for a reboot. /run/reboot-required exists.",
 		}},
 		"a need that ends by itself": {[]Report{upToDate, broadcast}, broadcast},
-		"several that do not respond": {[]Report{gone, other}, Report{
+		"several engines that do not respond": {[]Report{gone, other}, Report{
 			Engine: "rpm-ostree", State: Unknown, Reason: v1alpha1.ReasonEngineUnreachable,
 			Message: "rpm-ostree is not on the bus. The bus is gone.",
 		}},

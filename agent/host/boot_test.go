@@ -13,17 +13,17 @@ import (
 func TestBootID(t *testing.T) {
 	const id = "f8a5c2d1-6f0b-4c2e-9b1a-0123456789ab"
 	cases := map[string]struct{ content, want, wantErr string }{
-		"the kernel's file":                 {id + "\n", id, ""},
-		"without a line break":              {id, id, ""},
-		"with white space around it":        {" \t" + id + " \r\n\n", id, ""},
-		"the longest":                       {strings.Repeat("a", 64) + "\n", strings.Repeat("a", 64), ""},
-		"an empty file":                     {"", "", "it is empty"},
-		"white space alone":                 {" \n", "", "it is empty"},
-		"too long":                          {strings.Repeat("a", 65), "", "it is longer than 64 bytes"},
-		"endless":                           {strings.Repeat("a", 1<<20), "", "it is longer than 64 bytes"},
-		"several lines":                     {"a\nb\n", "", `"a\nb" has characters other than letters, digits and dashes`},
-		"characters that an ID cannot have": {"a/b", "", `"a/b" has characters other than letters, digits and dashes`},
-		"bytes that are not text":           {"\xff\x00", "", `"\xff\x00" has characters other than letters, digits and dashes`},
+		"the kernel's file":          {id + "\n", id, ""},
+		"without a line break":       {id, id, ""},
+		"with white space around it": {" \t" + id + " \r\n\n", id, ""},
+		"the longest":                {strings.Repeat("a", 64) + "\n", strings.Repeat("a", 64), ""},
+		"an empty file":              {"", "", "it is empty"},
+		"white space alone":          {" \n", "", "it is empty"},
+		"too long":                   {strings.Repeat("a", 65), "", "it is longer than 64 bytes"},
+		"endless":                    {strings.Repeat("a", 1<<20), "", "it is longer than 64 bytes"},
+		"several lines":              {"a\nb\n", "", `"a\nb" has characters other than letters, digits and dashes`},
+		"invalid characters":         {"a/b", "", `"a/b" has characters other than letters, digits and dashes`},
+		"bytes that are not text":    {"\xff\x00", "", `"\xff\x00" has characters other than letters, digits and dashes`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -82,16 +82,16 @@ func TestUptime(t *testing.T) {
 		want    time.Duration
 		wantErr string
 	}{
-		"the kernel's file":         {"94822.25 187234.11\n", 94822*time.Second + 250*time.Millisecond, ""},
-		"right after the boot":      {"0.00 0.00\n", 0, ""},
-		"as long as a duration is":  {"9000000000.00 0.00\n", 9000000000 * time.Second, ""},
-		"longer than a duration is": {"9300000000.00 0.00\n", 0, `"9300000000.00" is not an uptime in seconds`},
-		"without end":               {strings.Repeat("9", 1<<20), 0, "it is not two numbers"},
-		"below zero":                {"-1.00 0.00\n", 0, `"-1.00" is not an uptime in seconds`},
-		"no number":                 {"NaN 0.00\n", 0, `"NaN" is not an uptime in seconds`},
-		"infinite":                  {"Inf 0.00\n", 0, `"Inf" is not an uptime in seconds`},
-		"text":                      {"long ago\n", 0, `"long" is not a number`},
-		"empty":                     {"", 0, "it is not two numbers"},
+		"the kernel's file":                {"94822.25 187234.11\n", 94822*time.Second + 250*time.Millisecond, ""},
+		"right after the boot":             {"0.00 0.00\n", 0, ""},
+		"the longest possible duration":    {"9000000000.00 0.00\n", 9000000000 * time.Second, ""},
+		"longer than the longest duration": {"9300000000.00 0.00\n", 0, `"9300000000.00" is not an uptime in seconds`},
+		"without end":                      {strings.Repeat("9", 1<<20), 0, "it is not two numbers"},
+		"below zero":                       {"-1.00 0.00\n", 0, `"-1.00" is not an uptime in seconds`},
+		"no number":                        {"NaN 0.00\n", 0, `"NaN" is not an uptime in seconds`},
+		"infinite":                         {"Inf 0.00\n", 0, `"Inf" is not an uptime in seconds`},
+		"text":                             {"long ago\n", 0, `"long" is not a number`},
+		"empty":                            {"", 0, "it is not two numbers"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -174,19 +174,19 @@ func TestReadCoordinator_WhoHoldsTheFile_Behaviour57(t *testing.T) {
 		content string
 		want    *Coordinator
 	}{
-		"locksmithd":            {locksmithConf, &Coordinator{Name: "locksmithd"}},
-		"in any order":          {"STATE=reboot-planned\nNAME=fluo\n", &Coordinator{Name: "fluo"}},
-		"in quotes":             {`NAME="my_tool-2.0"`, &Coordinator{Name: "my_tool-2.0"}},
-		"in an unknown state":   {"NAME=fluo\nSTATE=asleep", &Coordinator{Name: "fluo"}},
-		"one that is disabled":  {"NAME=locksmithd\nSTATE=disabled", nil},
-		"nothing in it":         {"", nameless},
-		"no name":               {"STATE=disabled", nameless},
-		"a name of two words":   {"NAME='two words'", nameless},
-		"a name that is a path": {"NAME=../../etc", nameless},
-		"a name of no text":     {"NAME=\xff\xfe\x00", nameless},
-		"a name of an essay":    {"NAME=" + strings.Repeat("a", 65), nameless},
-		"a name after an essay": {strings.Repeat("#", 5000) + "\nNAME=fluo", nameless},
-		"no assignments at all": {"Lorem ipsum", nameless},
+		"locksmithd":                     {locksmithConf, &Coordinator{Name: "locksmithd"}},
+		"in any order":                   {"STATE=reboot-planned\nNAME=fluo\n", &Coordinator{Name: "fluo"}},
+		"in quotes":                      {`NAME="my_tool-2.0"`, &Coordinator{Name: "my_tool-2.0"}},
+		"in an unknown state":            {"NAME=fluo\nSTATE=asleep", &Coordinator{Name: "fluo"}},
+		"a coordinator that is disabled": {"NAME=locksmithd\nSTATE=disabled", nil},
+		"an empty file":                  {"", nameless},
+		"no name":                        {"STATE=disabled", nameless},
+		"a name of two words":            {"NAME='two words'", nameless},
+		"a name that is a path":          {"NAME=../../etc", nameless},
+		"a name that is not text":        {"NAME=\xff\xfe\x00", nameless},
+		"a name that is far too long":    {"NAME=" + strings.Repeat("a", 65), nameless},
+		"a name after a very long text":  {strings.Repeat("#", 5000) + "\nNAME=fluo", nameless},
+		"no assignments at all":          {"Lorem ipsum", nameless},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -219,11 +219,11 @@ func TestReadCoordinator_OtherKindsOfFilesAreUnknown_Behaviour57(t *testing.T) {
 		makes func(path string) error
 		want  string
 	}{
-		"a folder":             {func(path string) error { return os.Mkdir(path, 0o750) }, "it is not a regular file; remove it"},
-		"a pipe":               {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "it is not a regular file; remove it"},
-		"a link out of /host":  {func(path string) error { return os.Symlink("/etc/hostname", path) }, "path escapes from parent"},
-		"a link to itself":     {func(path string) error { return os.Symlink("coordinator.conf", path) }, "too many levels of symbolic links"},
-		"a folder that is not": {func(path string) error { return os.Rename(makeFile(path), filepath.Dir(path)) }, "not a directory"},
+		"a folder":                       {func(path string) error { return os.Mkdir(path, 0o750) }, "it is not a regular file; remove it"},
+		"a pipe":                         {func(path string) error { return syscall.Mkfifo(path, 0o600) }, "it is not a regular file; remove it"},
+		"a link that leads out of /host": {func(path string) error { return os.Symlink("/etc/hostname", path) }, "path escapes from parent"},
+		"a link to itself":               {func(path string) error { return os.Symlink("coordinator.conf", path) }, "too many levels of symbolic links"},
+		"a folder that does not exist":   {func(path string) error { return os.Rename(makeFile(path), filepath.Dir(path)) }, "not a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()

@@ -76,14 +76,14 @@ func TestLogind_BlockInhibitorStopsTheRebootUnlessIgnored_Behaviour46(t *testing
 		inhibitors v1alpha1.Obstacle
 		want       *RefusedError
 	}{
-		"own uid, respecting":     {own, respect, refused},
-		"own uid, by default":     {own, "", refused},
-		"own uid, ignoring":       {own, ignore, nil},
-		"another uid, respecting": {other, respect, refused},
-		"another uid, ignoring":   {other, ignore, nil},
-		"weak":                    {weak, respect, nil},
-		"another uid's weak":      {otherWeak, respect, refused},
-		"that one, ignoring":      {otherWeak, ignore, nil},
+		"own uid, respecting":               {own, respect, refused},
+		"own uid, by default":               {own, "", refused},
+		"own uid, ignoring":                 {own, ignore, nil},
+		"another uid, respecting":           {other, respect, refused},
+		"another uid, ignoring":             {other, ignore, nil},
+		"weak":                              {weak, respect, nil},
+		"another uid's weak lock":           {otherWeak, respect, refused},
+		"another uid's weak lock, ignoring": {otherWeak, ignore, nil},
 	}
 	for generation, systemd := range generations {
 		for name, tc := range cases {
@@ -118,7 +118,7 @@ func TestLogind_RefusesToIgnoreALockWithoutPolkit(t *testing.T) {
 	}{
 		"257 without polkit":             {hosttest.SystemdWithoutPolkit, "257.4-1", false, lock, true},
 		"a release candidate":            {hosttest.SystemdWithoutPolkit, "v258~rc2", false, lock, true},
-		"a version without more":         {hosttest.SystemdWithoutPolkit, "260", false, lock, true},
+		"a version without a suffix":     {hosttest.SystemdWithoutPolkit, "260", false, lock, true},
 		"a weak lock":                    {hosttest.SystemdWithoutPolkit, "257.4-1", false, weak, false},
 		"a lock that delays":             {hosttest.SystemdWithoutPolkit, "257.4-1", false, delay, false},
 		"257 with polkit":                {hosttest.SystemdCurrent, "257.4-1", true, lock, false},
@@ -336,7 +336,7 @@ func TestLogind_AbsentIsARefusal(t *testing.T) {
 	client := Logind{Connect: SystemBus(bus.Address())}
 	err := client.Reboot(t.Context(), respect)
 	if !isRefusal(err, "org.freedesktop.DBus.Error.ServiceUnknown") {
-		t.Errorf("error %v: without logind nothing has been started", err)
+		t.Errorf("error %v: without logind no reboot can have started", err)
 	}
 	if _, err := client.BlockInhibitors(t.Context()); err == nil {
 		t.Error("reported no inhibitors although logind did not respond")
@@ -462,7 +462,7 @@ func FuzzRefused(f *testing.F) {
 	})
 }
 
-// TestLogind_Logins: people count who are logged in on a terminal or from another host.
+// TestLogind_Logins tests that people who are logged in on a terminal or from another host count.
 func TestLogind_Logins(t *testing.T) {
 	server, client := startLogind(t)
 	if none, err := client.Logins(t.Context()); err != nil || len(none) > 0 {
@@ -476,7 +476,7 @@ func TestLogind_Logins(t *testing.T) {
 		hosttest.Session{ID: "5", User: "left", Class: "user", State: "closing", TTY: "pts/1"},
 		hosttest.Session{ID: "6", User: "gdm", Class: "greeter", State: "active", TTY: "tty2"},
 		hosttest.Session{ID: "7", User: "core", Class: "manager", State: "active", TTY: "tty3"},
-		hosttest.Session{ID: "8", User: "gone"}, // it ends between the list and the look at it
+		hosttest.Session{ID: "8", User: "gone"}, // it ends after it was listed and before it is read
 	)
 	want := []Login{{"core", "pts/0", "10.0.0.1"}, {"root", "tty1", ""}, {"backup", "", "10.0.0.2"}}
 	got, err := client.Logins(t.Context())

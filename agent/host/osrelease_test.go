@@ -133,7 +133,7 @@ func TestParseAssignments(t *testing.T) {
 		"double quotes (behaviour 53)":       {`A="b c"`, map[string]string{"A": "b c"}},
 		"single quotes (behaviour 53)":       {`A='b c'`, map[string]string{"A": "b c"}},
 		"escapes in double quotes":           {`A="\$\"\\x\y"`, map[string]string{"A": `$"\x\y`}},
-		"none in single quotes":              {`A='\"'`, map[string]string{"A": `\"`}},
+		"no escapes in single quotes":        {`A='\"'`, map[string]string{"A": `\"`}},
 		"escapes without quotes":             {`A=b\ c`, map[string]string{"A": "b c"}},
 		"a quote without its partner":        {`A="b`, map[string]string{"A": `"b`}},
 		"a lone quote":                       {`A="`, map[string]string{"A": `"`}},
@@ -157,18 +157,18 @@ func TestParseAssignments(t *testing.T) {
 
 func TestLabelValue_Behaviour53(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"a version":                    {"4081.2.0", "4081.2.0"},
-		"nothing":                      {"", ""},
-		"a name":                       {"22.04.5 LTS (Jammy Jellyfish)", "22.04.5_LTS_Jammy_Jellyfish"},
-		"quotes":                       {`"4081.2.0"`, "4081.2.0"},
-		"a plus sign":                  {"4081.2.0+2024-11-18", "4081.2.0_2024-11-18"},
-		"what a label may not end in":  {"-._a-._", "a"},
-		"nothing is left":              {"-._ ()", ""},
-		"other scripts":                {"Версия 3", "3"},
-		"bytes that are not UTF-8":     {"a\xffb", "a_b"},
-		"exactly 63 bytes":             {strings.Repeat("a", 63), strings.Repeat("a", 63)},
-		"more than 63 bytes":           {strings.Repeat("a", 64), strings.Repeat("a", 63)},
-		"cut at a character that ends": {strings.Repeat("a", 62) + ".a", strings.Repeat("a", 62)},
+		"a version":   {"4081.2.0", "4081.2.0"},
+		"nothing":     {"", ""},
+		"a name":      {"22.04.5 LTS (Jammy Jellyfish)", "22.04.5_LTS_Jammy_Jellyfish"},
+		"quotes":      {`"4081.2.0"`, "4081.2.0"},
+		"a plus sign": {"4081.2.0+2024-11-18", "4081.2.0_2024-11-18"},
+		"characters that a label may not end with": {"-._a-._", "a"},
+		"nothing is left":                          {"-._ ()", ""},
+		"other scripts":                            {"Версия 3", "3"},
+		"bytes that are not UTF-8":                 {"a\xffb", "a_b"},
+		"exactly 63 bytes":                         {strings.Repeat("a", 63), strings.Repeat("a", 63)},
+		"more than 63 bytes":                       {strings.Repeat("a", 64), strings.Repeat("a", 63)},
+		"cut at a character that ends":             {strings.Repeat("a", 62) + ".a", strings.Repeat("a", 62)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

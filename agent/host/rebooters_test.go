@@ -173,16 +173,16 @@ func TestFleetLockClient(t *testing.T) {
 		// conflict is part of the error of Other.
 		conflict string
 	}{
-		"it asks":                      {files: asks, client: "Zincati"},
-		"it is about to start":         {files: asks, adapt: func(u *hosttest.Units) { u.Set(unit, "activating") }, client: "Zincati"},
-		"it does not run":              {files: asks, adapt: func(u *hosttest.Units) { u.Set(unit, "inactive") }},
-		"its updates are turned off":   {files: asks, adapt: func(u *hosttest.Units) { u.SetStatusText(unit, "auto-updates logic disabled by configuration") }},
-		"it started before its config": {files: asks, adapt: func(u *hosttest.Units) { u.SetStarted(unit, past) }, conflict: "has changed since it started"},
-		"nobody knows when it started": {files: asks, adapt: func(u *hosttest.Units) { u.SetStarted(unit, "today") }, conflict: "instead of a number"},
-		"another strategy":             {files: map[string]string{name: "[updates]\nstrategy = \"periodic\"\n", "usr/x": "", "run/x": ""}},
-		"no TOML":                      {files: map[string]string{name: "[updates\nstrategy=fleet_lock", "usr/x": "", "run/x": ""}, conflict: "90.toml"},
-		"a strategy of another type":   {files: map[string]string{name: "[updates]\nstrategy = 7\n", "usr/x": "", "run/x": ""}, conflict: "90.toml"},
-		"/usr is not mounted":          {files: map[string]string{name: asks[name], "run/x": ""}, conflict: "reading /usr of the host"},
+		"it asks":                          {files: asks, client: "Zincati"},
+		"the unit is about to start":       {files: asks, adapt: func(u *hosttest.Units) { u.Set(unit, "activating") }, client: "Zincati"},
+		"the unit does not run":            {files: asks, adapt: func(u *hosttest.Units) { u.Set(unit, "inactive") }},
+		"Zincati's updates are turned off": {files: asks, adapt: func(u *hosttest.Units) { u.SetStatusText(unit, "auto-updates logic disabled by configuration") }},
+		"Zincati started before its configuration was changed": {files: asks, adapt: func(u *hosttest.Units) { u.SetStarted(unit, past) }, conflict: "has changed since it started"},
+		"the start of Zincati is unknown":                      {files: asks, adapt: func(u *hosttest.Units) { u.SetStarted(unit, "today") }, conflict: "instead of a number"},
+		"another strategy":                                     {files: map[string]string{name: "[updates]\nstrategy = \"periodic\"\n", "usr/x": "", "run/x": ""}},
+		"no TOML":                                              {files: map[string]string{name: "[updates\nstrategy=fleet_lock", "usr/x": "", "run/x": ""}, conflict: "90.toml"},
+		"a strategy of another type":                           {files: map[string]string{name: "[updates]\nstrategy = 7\n", "usr/x": "", "run/x": ""}, conflict: "90.toml"},
+		"/usr is not mounted":                                  {files: map[string]string{name: asks[name], "run/x": ""}, conflict: "reading /usr of the host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, units, coordinators := startUnits(t)
@@ -230,7 +230,7 @@ func TestCoordinators_AreUnknownIfAFileCannotBeRead_Behaviour57(t *testing.T) {
 		"a shell reads no more after a quote":    {transactional, shell("A='b\nREBOOT_METHOD=kured\n"), `"A='b" is more than an assignment`},
 		"a shell reads a number sign in a word":  {transactional, shell("REBOOT_METHOD=kured#1\n"), `"REBOOT_METHOD=kured#1" is more than an assignment`},
 		"a shell reads more than assignments":    {transactional, shell("REBOOT_METHOD=kured\nexport REBOOT_METHOD=auto\n"), `"export REBOOT_METHOD=auto" is more than an assignment`},
-		"apt, neither yes nor no": {
+		"apt, a value that is neither true nor false": {
 			apt, map[string]string{"etc/apt/apt.conf": `Unattended-Upgrade::Automatic-Reboot "perhaps";`}, `Unattended-Upgrade::Automatic-Reboot is "perhaps"`,
 		},
 	} {

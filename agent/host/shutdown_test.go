@@ -21,13 +21,13 @@ func TestCoordinators_AScheduledShutdown_Behaviour57(t *testing.T) {
 		file  string
 		want  *Coordinator
 	}{
-		"none":            {nil, "", nil},
-		"a reboot":        {hosttest.Scheduled{Type: "reboot", USec: usec}, "", &Coordinator{Name: "reboot", At: instant}},
-		"a power off":     {hosttest.Scheduled{Type: "poweroff", USec: usec}, "", &Coordinator{Name: "poweroff", At: instant}},
-		"a soft reboot":   {hosttest.Scheduled{Type: "soft-reboot", USec: usec}, "", &Coordinator{Name: "soft-reboot", At: instant}},
-		"a dry run":       {hosttest.Scheduled{Type: "dry-reboot", USec: usec}, "", nil},
-		"a sleep":         {hosttest.Scheduled{Type: "suspend", USec: usec}, "", nil},
-		"one carried out": {hosttest.Scheduled{Type: "reboot"}, "", nil},
+		"none":                            {nil, "", nil},
+		"a reboot":                        {hosttest.Scheduled{Type: "reboot", USec: usec}, "", &Coordinator{Name: "reboot", At: instant}},
+		"a power off":                     {hosttest.Scheduled{Type: "poweroff", USec: usec}, "", &Coordinator{Name: "poweroff", At: instant}},
+		"a soft reboot":                   {hosttest.Scheduled{Type: "soft-reboot", USec: usec}, "", &Coordinator{Name: "soft-reboot", At: instant}},
+		"a dry run":                       {hosttest.Scheduled{Type: "dry-reboot", USec: usec}, "", nil},
+		"a sleep":                         {hosttest.Scheduled{Type: "suspend", USec: usec}, "", nil},
+		"a shutdown that was carried out": {hosttest.Scheduled{Type: "reboot"}, "", nil},
 		"by whom": {
 			hosttest.Scheduled{Type: "reboot", USec: usec},
 			"USEC=1\nWARN_WALL=1\nMODE=reboot\nUID=0\nTTY=/dev/pts/3\nWALL_MESSAGE=Rebooting after upgrades\n",

@@ -22,14 +22,14 @@ import (
 
 func TestSocketOf(t *testing.T) {
 	cases := map[string]struct{ address, root, want string }{
-		"the socket of today":                {"unix:path=/run/rpm-ostree-transaction.sock", "", "/run/rpm-ostree-transaction.sock"},
-		"below the host's root":              {"unix:path=/run/rpm-ostree-transaction.sock", "/host", "/host/run/rpm-ostree-transaction.sock"},
-		"the root itself":                    {"unix:path=/run/a", "/", "/run/a"},
-		"with the server's name":             {"unix:path=/run/a,guid=0123456789abcdef0123456789abcdef", "/host", "/host/run/a"},
-		"the server's name first":            {"unix:guid=0123456789abcdef0123456789abcdef,path=/run/a", "/host", "/host/run/a"},
-		"escaped":                            {"unix:path=/run/a%20b", "/host", "/host/run/a b"},
-		"an abstract socket of before":       {"unix:abstract=/tmp/dbus-a,guid=0", "/host", "@/tmp/dbus-a"},
-		"a path that leaves the host's root": {"unix:path=/../../etc/a", "/host", "/host/etc/a"},
+		"the current socket":                       {"unix:path=/run/rpm-ostree-transaction.sock", "", "/run/rpm-ostree-transaction.sock"},
+		"below the host's root":                    {"unix:path=/run/rpm-ostree-transaction.sock", "/host", "/host/run/rpm-ostree-transaction.sock"},
+		"the root itself":                          {"unix:path=/run/a", "/", "/run/a"},
+		"with the server's name":                   {"unix:path=/run/a,guid=0123456789abcdef0123456789abcdef", "/host", "/host/run/a"},
+		"the server's name first":                  {"unix:guid=0123456789abcdef0123456789abcdef,path=/run/a", "/host", "/host/run/a"},
+		"escaped":                                  {"unix:path=/run/a%20b", "/host", "/host/run/a b"},
+		"an abstract socket, as in older versions": {"unix:abstract=/tmp/dbus-a,guid=0", "/host", "@/tmp/dbus-a"},
+		"a path that leaves the host's root":       {"unix:path=/../../etc/a", "/host", "/host/etc/a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestSocketOf_RefusesOtherAddresses(t *testing.T) {
 		"a relative path":       {"unix:path=a", `address "unix:path=a" names no socket`},
 		"a folder to listen in": {"unix:tmpdir=/tmp", `address "unix:tmpdir=/tmp" names no socket`},
 		"a bad escape":          {"unix:path=/a%zz", `address "unix:path=/a%zz" cannot be read`},
-		"the end of a C string": {"unix:path=/a%00b", `address "unix:path=/a%00b" cannot be read`},
+		"a NUL byte":            {"unix:path=/a%00b", `address "unix:path=/a%00b" cannot be read`},
 		"without end":           {strings.Repeat("x", 1<<20), `address "` + strings.Repeat("x", 128) + `" is not a socket of this host`},
 	}
 	for name, tc := range cases {
@@ -229,14 +229,14 @@ func TestBoundedReader_KeepsNothingLargeInMemory(t *testing.T) {
 		from io.Reader
 		want error
 	}{
-		"a signal":      {head(dbus.TypeSignal, large), io.EOF},
-		"a call":        {head(dbus.TypeMethodCall, large), io.EOF},
-		"an answer":     {head(dbus.TypeMethodReply, large), ErrTooLarge},
-		"an error":      {head(dbus.TypeError, large), ErrTooLarge},
-		"no such kind":  {head(99, large), io.EOF},
-		"a line":        {io.MultiReader(strings.NewReader("OK "), zeros{}), bufio.ErrBufferFull},
-		"a small call":  {head(dbus.TypeMethodCall, 64), io.EOF},
-		"half a header": {strings.NewReader("l\x04\x00"), io.EOF},
+		"a signal":                {head(dbus.TypeSignal, large), io.EOF},
+		"a call":                  {head(dbus.TypeMethodCall, large), io.EOF},
+		"an answer":               {head(dbus.TypeMethodReply, large), ErrTooLarge},
+		"an error":                {head(dbus.TypeError, large), ErrTooLarge},
+		"an unknown message type": {head(99, large), io.EOF},
+		"a line":                  {io.MultiReader(strings.NewReader("OK "), zeros{}), bufio.ErrBufferFull},
+		"a small call":            {head(dbus.TypeMethodCall, 64), io.EOF},
+		"half a header":           {strings.NewReader("l\x04\x00"), io.EOF},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

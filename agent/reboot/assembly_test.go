@@ -67,14 +67,14 @@ func TestOfInterest(t *testing.T) {
 		change func(*corev1.Node)
 		want   bool
 	}{
-		"another order of volumes in use": {using("b", "a"), false},
-		"as many, and other ones":         {using("a", "c"), true},
-		"a heartbeat (behaviour 56)":      {conditioned(corev1.NodeReady), false},
-		"somebody else's label":           {labelled("x"), false},
-		"our label":                       {labelled(v1alpha1.LabelRebootRequired), true},
-		"our condition":                   {conditioned(v1alpha1.NodeRebootRequired), true},
-		"a cordon":                        {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
-		"a grant":                         {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationGrant: "x"} }, true},
+		"another order of volumes in use":            {using("b", "a"), false},
+		"the same number of volumes, but other ones": {using("a", "c"), true},
+		"a heartbeat (behaviour 56)":                 {conditioned(corev1.NodeReady), false},
+		"somebody else's label":                      {labelled("x"), false},
+		"our label":                                  {labelled(v1alpha1.LabelRebootRequired), true},
+		"our condition":                              {conditioned(v1alpha1.NodeRebootRequired), true},
+		"a cordon":                                   {func(n *corev1.Node) { n.Spec.Unschedulable = true }, true},
+		"a grant":                                    {func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationGrant: "x"} }, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -74,15 +74,15 @@ func TestKept(t *testing.T) {
 			uses: []volume.Use{claim("disk")},
 			want: []corev1.UniqueVolumeName{"kubernetes.io/csi/disk^1"}, asked: []string{"a/disk", "/pv-disk"},
 		},
-		"one of NFS, which the kubelet never lists": {
+		"a claim of NFS, which the kubelet never lists": {
 			uses: []volume.Use{claim("nfs")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/nfs", "/pv-nfs"},
 		},
-		"one that the pod names itself": {
+		"a volume that the pod names itself": {
 			uses: []volume.Use{{Name: "kubernetes.io/iscsi/p:q:0"}}, want: []corev1.UniqueVolumeName{"kubernetes.io/iscsi/p:q:0"},
 		},
 		"a claim that is gone":     {uses: []volume.Use{claim("gone")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/gone"}},
 		"a claim without a volume": {uses: []volume.Use{claim("new")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/new"}},
-		"a claim on another's volume": {
+		"a claim for another claim's volume": {
 			uses: []volume.Use{claim("thief")}, want: []corev1.UniqueVolumeName{""}, asked: []string{"a/thief", "/pv-disk"},
 		},
 		"a claim that cannot be read, and one that can": {

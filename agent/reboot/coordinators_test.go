@@ -46,7 +46,7 @@ func TestRival(t *testing.T) {
 	}{
 		"nobody":     {nil, nil, ""},
 		"locksmithd": {locksmithd, nil, locksmithdIsActive},
-		"one that its own command turns off": {
+		"a program that its own command turns off": {
 			&host.Coordinator{Name: "dnf-automatic", Unit: "dnf-automatic.timer", Off: "sed -i /reboot/d /etc/dnf/automatic.conf"}, nil,
 			"dnf-automatic is active on this host and may reboot it at any time: sed -i /reboot/d /etc/dnf/automatic.conf on the host, " +
 				"or set spec.reboot.coordinators: Ignore.",
@@ -65,16 +65,16 @@ func TestRival(t *testing.T) {
 			&host.Coordinator{Name: "fluo"}, nil,
 			"fluo holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: stop that, or set spec.reboot.coordinators: Ignore.",
 		},
-		"one without a name": {
+		"a program without a name": {
 			&host.Coordinator{}, nil,
 			"A program without a readable NAME holds /run/update-engine/coordinator.conf on this host and may reboot it at any time: " +
 				"stop that, or set spec.reboot.coordinators: Ignore.",
 		},
-		"it is unknown": {
+		"it is unknown whether another program may reboot the host": {
 			nil, errDenied,
 			"It is unknown whether another program may reboot this host. Fix the cause, or set spec.reboot.coordinators: Ignore. The cause: asking systemd: denied.",
 		},
-		"one is found, and others are unknown": {locksmithd, errDenied, locksmithdIsActive},
+		"one program is found, and others are unknown": {locksmithd, errDenied, locksmithdIsActive},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,20 +26,20 @@ func TestRemaining(t *testing.T) {
 		status drain.Status
 		want   string
 	}{
-		"one pod":         {drain.Status{Remaining: 1}, "1 pod is left on the node."},
-		"several pods":    {drain.Status{Remaining: 2}, "2 pods are left on the node."},
-		"one in the way":  {drain.Status{Remaining: 2, Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why)."},
-		"many in the way": {drain.Status{Remaining: 5, Blocked: blocked(5)}, "5 pods are left on the node; in the way: a/p0 (why), a/p1 (why), a/p2 (why) and 2 more."},
-		"one with a name": {drain.Status{Remaining: 1, Left: blocked(1)}, "1 pod is left on the node: a/p0 (why)."},
-		"some without a message": {
+		"one pod":                     {drain.Status{Remaining: 1}, "1 pod is left on the node."},
+		"several pods":                {drain.Status{Remaining: 2}, "2 pods are left on the node."},
+		"one pod in the way":          {drain.Status{Remaining: 2, Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why)."},
+		"many pods in the way":        {drain.Status{Remaining: 5, Blocked: blocked(5)}, "5 pods are left on the node; in the way: a/p0 (why), a/p1 (why), a/p2 (why) and 2 more."},
+		"one pod left, with its name": {drain.Status{Remaining: 1, Left: blocked(1)}, "1 pod is left on the node: a/p0 (why)."},
+		"some pods without a message": {
 			drain.Status{Remaining: 4, Left: append(blocked(1), drain.Pod{Namespace: "b", Name: "q"}, drain.Pod{Namespace: "b", Name: "r"}, drain.Pod{})},
 			"4 pods are left on the node: a/p0 (why), b/q, b/r and 1 more.",
 		},
-		"one in the way, of several": {
+		"one pod in the way, of several": {
 			drain.Status{Remaining: 2, Left: blocked(2), Blocked: blocked(1)}, "2 pods are left on the node; in the way: a/p0 (why).",
 		},
-		"one that came back": {drain.Status{Remaining: 1, Back: blocked(1)}, "1 pod is left on the node; staying: a/p0 (why)."},
-		"one in the way, many that came back": {
+		"one pod that came back": {drain.Status{Remaining: 1, Back: blocked(1)}, "1 pod is left on the node; staying: a/p0 (why)."},
+		"one pod in the way, and many that came back": {
 			drain.Status{Remaining: 1, Blocked: blocked(1), Back: blocked(4)},
 			"1 pod is left on the node; in the way: a/p0 (why); staying: a/p0 (why), a/p1 (why), a/p2 (why) and 1 more.",
 		},

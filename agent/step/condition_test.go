@@ -50,7 +50,7 @@ func TestNeed_NodeConditions(t *testing.T) {
 	cases[string]{
 		"True for long enough":                 {observed(asksAfter(yes), detected(yes, 10*time.Minute)), asked},
 		"True, which is the default":           {observed(asksAfter(""), detected(yes, time.Hour)), asked},
-		"True for too short":                   {observed(asksAfter(yes), detected(yes, 10*time.Minute-1)), upToDate},
+		"True for too short a time":            {observed(asksAfter(yes), detected(yes, 10*time.Minute-1)), upToDate},
 		"False":                                {observed(asksAfter(yes), detected(no, time.Hour)), upToDate},
 		"Unknown":                              {observed(asksAfter(yes), detected(corev1.ConditionUnknown, time.Hour)), upToDate},
 		"absent":                               {observed(asksAfter(yes)), upToDate},
@@ -65,7 +65,7 @@ func TestNeed_NodeConditions(t *testing.T) {
 		"True since after the granted reboot":             {observed(asksAfter(yes), upSince(time.Hour), rebootedAgo(70*time.Minute), detected(yes, 30*time.Minute)), asked},
 		"True, and the progress is in the future":         {observed(asksAfter(yes), rebootedAgo(-time.Hour), detected(yes, 30*time.Minute)), asked},
 		"True, and the uptime is unknown":                 {observed(asksAfter(yes), upSince(0), detected(yes, time.Hour)), ignored},
-		"True from a clock that is a little ahead":        {observed(asksAfter(yes), detected(yes, -5*time.Minute)), upToDate},
+		"True from a clock that is slightly ahead":        {observed(asksAfter(yes), detected(yes, -5*time.Minute)), upToDate},
 		"True from a clock that is far ahead":             {observed(asksAfter(yes), detected(yes, -time.Hour)), ignored},
 		"True without a time":                             {observed(asksAfter(yes), detected(yes, 0), func(o *Observation) { o.Conditions[0].LastTransitionTime = metav1.Time{} }), ignored},
 		"True, and an update":                             {observed(asksAfter(yes), detected(yes, time.Hour), staged("1")), "True UpdateStaged"},
@@ -100,11 +100,11 @@ func TestNodeStatusOf_LooksAgainWhenAConditionAsks(t *testing.T) {
 		ago  time.Duration
 		want time.Time
 	}{
-		"one that has just changed":             {0, now.Add(10 * time.Minute)},
-		"one from a clock a little ahead":       {-time.Minute, now.Add(11 * time.Minute)},
-		"one from a clock far ahead":            {-time.Hour, now.Add(55 * time.Minute)},
-		"one that asks: the host is looked at":  {time.Hour, now.Add(lookEvery)},
-		"one from before the boot: not by time": {48 * time.Hour, time.Time{}},
+		"a condition that has just changed":                       {0, now.Add(10 * time.Minute)},
+		"a condition from a clock slightly ahead":                 {-time.Minute, now.Add(11 * time.Minute)},
+		"a condition from a clock far ahead":                      {-time.Hour, now.Add(55 * time.Minute)},
+		"a condition that asks for a reboot: the host is checked": {time.Hour, now.Add(lookEvery)},
+		"a condition from before the boot: no later check":        {48 * time.Hour, time.Time{}},
 	} {
 		if got := NodeStatusOf(observed(asksAfter(""), detected(corev1.ConditionTrue, tc.ago))).Again; !got.Equal(tc.want) {
 			t.Errorf("%s: looks again at %s, want %s", name, got, tc.want)

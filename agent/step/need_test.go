@@ -112,7 +112,7 @@ func TestNeed(t *testing.T) {
 			reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate,
 				"Nothing is staged. FleetLock client n1 does not ask for a reboot. Reported by update-engine, fleetlock."),
 		},
-		"a FleetLock client that asked in the boot before": {
+		"a FleetLock client that asked in the previous boot": {
 			makeObservation(asking(otherBoot, 0)),
 			reports(corev1.ConditionFalse, v1alpha1.ReasonUpToDate,
 				"Nothing is staged. FleetLock client n1 does not ask for a reboot. Reported by update-engine, fleetlock."),
@@ -234,7 +234,7 @@ func TestBefore(t *testing.T) {
 		"no engine has reported":                              {makeObservation(engineReports()), "update-engine", boot, engine.Report{}},
 		"a need of this boot":                                 {makeObservation(staged("4593.1.0")), "update-engine", boot, asks},
 		"a need and a request":                                {makeObservation(staged("4593.1.0"), requesting("why")), "update-engine", boot, asks},
-		"a need of another boot has fallen":                   {makeObservation(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
+		"a need of another boot has ended":                    {makeObservation(staged("4593.1.0")), "update-engine", otherBoot, engine.Report{}},
 		"a need of another engine":                            {makeObservation(staged("4593.1.0")), "rpm-ostree", boot, engine.Report{}},
 		"an engine without a need, found before in this boot": {makeObservation(), "update-engine", boot, known},
 		"an engine that vanished in this boot":                {makeObservation(unreachable, reportedBefore(boot, quiet)), "update-engine", boot, known},
@@ -245,10 +245,10 @@ func TestBefore(t *testing.T) {
 		"no version":                                          {makeObservation(staged("")), "update-engine", boot, unversioned},
 		"a version that ends oddly":                           {makeObservation(staged("1.")), "update-engine", boot, odd("1.")},
 		"a strange version":                                   {makeObservation(staged("1), b (asks")), "update-engine", boot, odd("1), b (asks")},
-		"each of several: one by broadcast":                   {makeObservation(both), "update-engine", boot, broadcastNeed},
-		"each of several: one with a version":                 {makeObservation(both), "rpm-ostree", boot, rpm},
-		"each of several: one without a need":                 {makeObservation(both), "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
-		"each of several: an absent one":                      {makeObservation(both), "cos-update-engine", boot, engine.Report{}},
+		"several engines: one need by broadcast":              {makeObservation(both), "update-engine", boot, broadcastNeed},
+		"several engines: one need with a version":            {makeObservation(both), "rpm-ostree", boot, rpm},
+		"several engines: one without a need":                 {makeObservation(both), "sentinel", boot, engine.Report{Engine: "sentinel", State: engine.Unknown}},
+		"several engines: one is absent":                      {makeObservation(both), "cos-update-engine", boot, engine.Report{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestOrigin_Again(t *testing.T) {
 		"a need in the next attempt":                   {makeObservation(beingDrained, staged(""), reportedBefore(boot, asksAgain)), again},
 		"a need that was absent earlier in this boot":  {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, quiet)), plain},
 		"a need that came back after it was absent":    {makeObservation(rebootedBefore, staged(""), reportedBefore(boot, asks)), plain},
-		"a need that was not there before the reboot":  {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, quiet)), plain},
+		"a need that did not exist before the reboot":  {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, quiet)), plain},
 		"a need of another engine":                     {makeObservation(rebootedBefore, staged(""), reportedBefore(otherBoot, protocol.EngineRecord{Name: "sentinel", Asks: true})), plain},
 		"a need that came after the boot of the grant": {makeObservation(rebootedBefore, staged(""), reportedBefore("boot-1b", asks)), plain},
 		"an attempt of this boot":                      {makeObservation(beingDrained, staged(""), reportedBefore(boot, asks)), plain},

@@ -393,12 +393,12 @@ func TestAgain(t *testing.T) {
 		want   time.Time
 	}{
 		"never at rest": {makeObservation(), false, time.Time{}},
-		"each minute while a grant is waited for":     {makeObservation(), true, now.Add(time.Minute)},
-		"when it has been up for two minutes":         {makeObservation(up(80*time.Second, 0)), true, now.Add(40 * time.Second)},
-		"when a drain is long enough to be reported":  {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
-		"not once the drain is reported":              {makeObservation(beingDrained), true, time.Time{}},
-		"not past the point of no return":             {makeObservation(goingDown), true, time.Time{}},
-		"after a boot that did not meet all the need": {makeObservation(rebootedBefore), true, now.Add(time.Minute)},
+		"each minute while a grant is waited for":       {makeObservation(), true, now.Add(time.Minute)},
+		"when the host has been up for two minutes":     {makeObservation(up(80*time.Second, 0)), true, now.Add(40 * time.Second)},
+		"when a drain is long enough to be reported":    {makeObservation(beingDrained, func(o *Observation) { o.Now = begun }), true, begun.Add(2 * time.Second)},
+		"not once the drain is reported":                {makeObservation(beingDrained), true, time.Time{}},
+		"not past the point of no return":               {makeObservation(goingDown), true, time.Time{}},
+		"after a boot that did not end all of the need": {makeObservation(rebootedBefore), true, now.Add(time.Minute)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -438,8 +438,8 @@ func TestDecide_ANodeThatIsUpForTooLongReportsWhoKeepsItUp(t *testing.T) {
 		message  string
 		want     *string
 	}{
-		"an inhibitor is held":  {nil, inhibited.Message, new(protocol.AgentReport{BlockedBy: []protocol.Blocker{inhibited}}.String())},
-		"it was released since": {[]protocol.Blocker{inhibited}, "", nil},
+		"an inhibitor is held":            {nil, inhibited.Message, new(protocol.AgentReport{BlockedBy: []protocol.Blocker{inhibited}}.String())},
+		"an inhibitor was released since": {[]protocol.Blocker{inhibited}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := makeObservation(up(24*time.Hour, 24*time.Hour))
@@ -474,12 +474,12 @@ func TestNodeStatusOf_New(t *testing.T) {
 	}
 	conflict := []v1alpha1.Reason{v1alpha1.ReasonCoordinatorConflict}
 	cases[[]v1alpha1.Reason]{
-		"it is there now":                     {makeObservation(finds), conflict},
-		"it was there before":                 {makeObservation(finds, shown(inhibited, rival)), nil},
-		"another one was there":               {makeObservation(finds, shown(other)), conflict},
-		"it is gone":                          {makeObservation(staged("1"), shown(rival)), nil},
-		"it is unknown":                       {makeObservation(staged("1"), unseen, shown(rival)), nil},
-		"an update that does not take effect": {makeObservation(survived), []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied}},
+		"the obstacle is new":                        {makeObservation(finds), conflict},
+		"the obstacle was there before":              {makeObservation(finds, shown(inhibited, rival)), nil},
+		"another obstacle was there before":          {makeObservation(finds, shown(other)), conflict},
+		"the obstacle is gone":                       {makeObservation(staged("1"), shown(rival)), nil},
+		"it is unknown whether there is an obstacle": {makeObservation(staged("1"), unseen, shown(rival)), nil},
+		"an update that does not take effect":        {makeObservation(survived), []v1alpha1.Reason{v1alpha1.ReasonUpdateNotApplied}},
 	}.each(t, func(o Observation) (reasons []v1alpha1.Reason) {
 		for _, b := range NodeStatusOf(o).New {
 			reasons = append(reasons, b.Reason)

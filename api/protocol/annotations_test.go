@@ -156,7 +156,7 @@ func TestParseHookPhase(t *testing.T) {
 		"no boot ID": {
 			`{"policy":"workers","seq":7,"stage":"After","at":"2026-11-21T12:00:00Z"}`, nil, "seq, bootID and policy must be set",
 		},
-		"as many of the longest keys as a policy may have": {
+		"the maximum number of the longest keys": {
 			longest().String(), longest(), "",
 		},
 		"an unknown stage": {

@@ -20,18 +20,18 @@ func TestFleetLockRequest_CountsForAnHourOfItsBoot(t *testing.T) {
 		annotation string
 		want       bool
 	}{
-		"now":                              {written("boot", now), true},
-		"almost an hour ago":               {written("boot", now.Add(-time.Hour+time.Second)), true},
-		"an hour ago":                      {written("boot", now.Add(-time.Hour)), false},
-		"by a clock that is ahead":         {written("boot", now.Add(time.Minute)), true},
-		"by a clock that is hours ahead":   {written("boot", now.Add(2*time.Hour)), false},
-		"in another boot":                  {written("before", now), false},
-		"in no boot":                       {written("", now), false},
-		"at no time":                       {`{"bootID":"boot","id":"n1"}`, false},
-		"by nobody":                        {`{"bootID":"boot","at":"2026-11-21T22:00:00Z"}`, false},
-		"by a name that no Node has":       {protocol.FleetLockRequest{BootID: "boot", ID: strings.Repeat("n", 254), At: metav1.NewTime(now)}.String(), false},
-		"unreadable":                       {"yes", false},
-		"at a time that no status accepts": {`{"bootID":"boot","id":"n1","at":"10000-01-01T00:00:00Z"}`, false},
+		"now":                                  {written("boot", now), true},
+		"almost an hour ago":                   {written("boot", now.Add(-time.Hour+time.Second)), true},
+		"an hour ago":                          {written("boot", now.Add(-time.Hour)), false},
+		"dated by a clock that is ahead":       {written("boot", now.Add(time.Minute)), true},
+		"dated by a clock that is hours ahead": {written("boot", now.Add(2*time.Hour)), false},
+		"in another boot":                      {written("before", now), false},
+		"without a boot":                       {written("", now), false},
+		"without a time":                       {`{"bootID":"boot","id":"n1"}`, false},
+		"by nobody":                            {`{"bootID":"boot","at":"2026-11-21T22:00:00Z"}`, false},
+		"with an invalid Node name":            {protocol.FleetLockRequest{BootID: "boot", ID: strings.Repeat("n", 254), At: metav1.NewTime(now)}.String(), false},
+		"unreadable":                           {"yes", false},
+		"at a time that no status accepts":     {`{"bootID":"boot","id":"n1","at":"10000-01-01T00:00:00Z"}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := protocol.ParseFleetLock(map[string]string{v1alpha1.AnnotationFleetLock: tc.annotation})

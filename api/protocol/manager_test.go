@@ -28,7 +28,7 @@ func TestRecord(t *testing.T) {
 		want   answers
 	}{
 		"nothing yet":                          {Record{}, boot, answers{Publish: true, Cancel: true, Next: 1}},
-		"hooks run for it":                     {Record{Hooks: &HookPhase{Seq: 5}}, boot, answers{Publish: true, Cancel: true, Next: 6}},
+		"hooks run for the entry":              {Record{Hooks: &HookPhase{Seq: 5}}, boot, answers{Publish: true, Cancel: true, Next: 6}},
 		"an unreadable progress, and no grant": {Record{ProgressErr: lost}, boot, answers{Publish: true, Cancel: true, Next: 1}},
 		"published":                            {Record{Grant: makeGrant(5, active, boot)}, boot, answers{Cancel: true, Outstanding: true, Next: 6}},
 		"draining":                             {Record{Grant: makeGrant(5, active, boot), Progress: makeProgress(5, drainingPhase, boot)}, boot, answers{Cancel: true, Outstanding: true, Next: 6}},
@@ -52,8 +52,8 @@ func TestRecord(t *testing.T) {
 		"an older grant was cancelled":                  {Record{Grant: makeGrant(4, cancelled, boot), Progress: makeProgress(3, rebootingPhase, boot)}, boot, answers{Publish: true, Cancel: true, Next: 5}},
 		"an older grant was given up":                   {Record{Grant: makeGrant(4, active, boot), Progress: makeProgress(4, abortedPhase, boot)}, boot, answers{Publish: true, Cancel: true, Next: 5}},
 		"an older grant is published":                   {Record{Grant: makeGrant(4, active, boot)}, boot, answers{Outstanding: true, Next: 5}},
-		"an older grant is drained for":                 {Record{Grant: makeGrant(4, active, boot), Progress: makeProgress(4, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 5}},
-		"an older grant is cancelled and drained for":   {Record{Grant: makeGrant(4, cancelled, boot), Progress: makeProgress(4, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 5}},
+		"a drain under an older grant":                  {Record{Grant: makeGrant(4, active, boot), Progress: makeProgress(4, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 5}},
+		"a drain under an older, cancelled grant":       {Record{Grant: makeGrant(4, cancelled, boot), Progress: makeProgress(4, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 5}},
 		"a newer grant is published":                    {Record{Grant: makeGrant(6, active, boot)}, boot, answers{Releasable: true, Outstanding: true, Next: 7}},
 		"a newer grant is published after this reboot":  {Record{Grant: makeGrant(6, active, boot), Progress: makeProgress(5, rebootingPhase, boot)}, boot, answers{Releasable: true, Outstanding: true, Next: 7}},
 		"a newer grant is published in this very drain": {Record{Grant: makeGrant(6, active, boot), Progress: makeProgress(5, drainingPhase, boot)}, boot, answers{Outstanding: true, Next: 7}},
@@ -122,12 +122,12 @@ func TestNoteReboot(t *testing.T) {
 		record      Record
 		noted, want *metav1.Time
 	}{
-		"rebooting":                       {Record{Progress: makeProgress(5, rebootingPhase, boot)}, nil, new(metav1.NewTime(now))},
-		"rebooting since before":          {Record{Progress: makeProgress(5, rebootingPhase, boot)}, noted, noted},
-		"rebooting under an older number": {Record{Progress: makeProgress(4, rebootingPhase, boot)}, nil, nil},
-		"unknown":                         {Record{ProgressErr: errors.New("no JSON")}, nil, new(metav1.NewTime(now))},
-		"nobody knew, and it drains":      {Record{Progress: makeProgress(5, drainingPhase, boot)}, noted, nil},
-		"nobody knew, and it is aborted":  {Record{Progress: makeProgress(5, abortedPhase, boot)}, noted, noted},
+		"rebooting":                                 {Record{Progress: makeProgress(5, rebootingPhase, boot)}, nil, new(metav1.NewTime(now))},
+		"rebooting since before":                    {Record{Progress: makeProgress(5, rebootingPhase, boot)}, noted, noted},
+		"rebooting under an older number":           {Record{Progress: makeProgress(4, rebootingPhase, boot)}, nil, nil},
+		"unknown":                                   {Record{ProgressErr: errors.New("no JSON")}, nil, new(metav1.NewTime(now))},
+		"not recorded, and the node drains":         {Record{Progress: makeProgress(5, drainingPhase, boot)}, noted, nil},
+		"not recorded, and the attempt was aborted": {Record{Progress: makeProgress(5, abortedPhase, boot)}, noted, noted},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -36,10 +36,10 @@ func TestUncordons(t *testing.T) {
 		"the agent's write is ancient":                                    {entries{by(ancient, "", progress+","+cordon), by("kubelet", "status", "")}, true},
 		"it is ancient past the point of no return":                       {entries{by(ancient, "", cordon), by(agent, "status", progress)}, true},
 		"an administrator took it over long ago":                          {entries{by(ancient, "", cordon), by(agent, "", progress)}, false},
-		"an administrator who is not tracked took it over":                {entries{by(agent, "", progress)}, false},
-		"an API server that does not track":                               {nil, true},
+		"an administrator without managedFields took it over":             {entries{by(agent, "", progress)}, false},
+		"an API server without managedFields":                             {nil, true},
 		"a manager without fields":                                        {entries{{Manager: "kubectl"}}, true},
-		"a taint that is only named like the cordon":                      {entries{by("kubectl", "", `"f:spec":{"f:taints":{"k:{\"key\":\"node.kubernetes.io/unschedulable\"}":{}}}`)}, true},
+		"a taint with the cordon's key but without an effect":             {entries{by("kubectl", "", `"f:spec":{"f:taints":{"k:{\"key\":\"node.kubernetes.io/unschedulable\"}":{}}}`)}, true},
 		"several managers, and one of them is ancient":                    {entries{by(ancient, "", cordon), by("kubectl", "", cordon)}, false},
 	}
 	for name, tc := range cases {

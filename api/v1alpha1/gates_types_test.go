@@ -7,7 +7,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// status.gates is a map by name: two gates of one name would make the API server refuse the status.
+// TestObjectGateNames_AreUnique checks that every gate gets its own name. status.gates is keyed by
+// name, so the API server would refuse a status in which two gates have the same one.
 func TestObjectGateNames_AreUnique(t *testing.T) {
 	gate := func(name string) v1alpha1.ObjectGate { return v1alpha1.ObjectGate{Kind: "K", Name: name} }
 	got := v1alpha1.ObjectGateNames([]v1alpha1.ObjectGate{gate("a"), gate("a"), gate("a#2"), gate(""), gate("a")})

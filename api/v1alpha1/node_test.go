@@ -11,8 +11,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// Behaviour 23: any value pauses but the empty one and "false", and gives the reason. A pause with an
-// end is over then, and one whose end cannot be read has none.
+// TestNodePause checks that every value except "" and "false" pauses the node and is the reason
+// (behaviour 23). A pause with an end is over at that time. If the end cannot be read, the pause has
+// none.
 func TestNodePause(t *testing.T) {
 	now := time.Date(2026, 12, 1, 5, 0, 0, 0, time.UTC)
 	for value, want := range map[string]struct {
@@ -43,7 +44,8 @@ func TestNodePause(t *testing.T) {
 	}
 }
 
-// The API server takes several conditions of one type.
+// TestNodeCondition_TakesTheWorstOfOneType covers several conditions of one type, which the API
+// server accepts.
 func TestNodeCondition_TakesTheWorstOfOneType(t *testing.T) {
 	const yes, no, unknown = corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown
 	for kind, order := range map[corev1.NodeConditionType][]corev1.ConditionStatus{
@@ -67,7 +69,8 @@ func TestNodeCondition_TakesTheWorstOfOneType(t *testing.T) {
 	}
 }
 
-// Any program may write the conditions of KEP-5683: the reason shows which are the agent's.
+// TestIsAgents checks that the reason shows whether the agent wrote a condition of KEP-5683, because
+// any program may write one.
 func TestIsAgents(t *testing.T) {
 	const drains, drained, reboots = corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress
 	agents := map[corev1.NodeConditionType][]string{
@@ -85,7 +88,8 @@ func TestIsAgents(t *testing.T) {
 	}
 }
 
-// Any value asks for a reboot but "false", whoever wrote it; the annotation comes before the label.
+// TestRebootRequested checks that every value except "false" requests a reboot, no matter who wrote
+// it. The annotation comes before the label.
 func TestRebootRequested(t *testing.T) {
 	for name, tc := range map[string]struct {
 		annotation, label *string
@@ -99,7 +103,7 @@ func TestRebootRequested(t *testing.T) {
 		"both":                              {annotation: new("firmware"), label: new("gpu-lost"), why: "firmware", requested: true},
 		"an annotation with false":          {annotation: new("false")},
 		"a label with false":                {label: new("false")},
-		"an annotation with False":          {annotation: new("False")}, // as some write a boolean
+		"an annotation with False":          {annotation: new("False")}, // as some programs write a boolean
 		"an annotation with false, a label": {annotation: new("false"), label: new("gpu-lost"), why: "gpu-lost", requested: true},
 	} {
 		t.Run(name, func(t *testing.T) {

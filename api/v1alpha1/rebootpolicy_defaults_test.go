@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// inForce is everything the accessors return.
+// inForce holds the values that the accessors return.
 type inForce struct {
 	Mode           v1alpha1.Mode
 	MaxUnavailable string
@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 		want     inForce
 	}{
 		"nothing is set": {want: fallback},
-		"sections are there and empty": {
+		"sections are present but empty": {
 			spec: v1alpha1.RebootPolicySpec{
 				Concurrency: &v1alpha1.Concurrency{}, Drain: &v1alpha1.Drain{}, Reboot: &v1alpha1.Reboot{},
 			},

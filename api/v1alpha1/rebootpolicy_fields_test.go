@@ -20,10 +20,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// fields are paths in a spec, such as windows[].start, with how often each was seen.
+// fields counts how often each path of a spec was seen, such as windows[].start.
 type fields map[string]int
 
-// add notes a value at a path and everything in it.
+// add counts a path and all paths within its value.
 func (f fields) add(path string, value any) {
 	f[path]++
 	switch value := value.(type) {
@@ -40,7 +40,7 @@ func (f fields) add(path string, value any) {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// addCauses notes the fields that an answer of the API server refuses.
+// addCauses counts the fields that the API server refuses, according to its error.
 func (f fields) addCauses(err error) {
 	var status *apierrors.StatusError
 	if !errors.As(err, &status) || status.ErrStatus.Details == nil {
@@ -51,7 +51,7 @@ func (f fields) addCauses(err error) {
 	}
 }
 
-// has reports whether the field was seen, or something in it.
+// has reports whether the field, or a field within it, was seen.
 func (f fields) has(path string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(f)), func(name string) bool {
 		return name == path || strings.HasPrefix(name, path+".") || strings.HasPrefix(name, path+"[")
@@ -70,7 +70,8 @@ func (f fields) without(schema fields) []string {
 	return missing
 }
 
-// specFields returns the fields of the CRD's spec that hold a value. A selector is one value, and so is a list of strings.
+// specFields returns the fields of the CRD's spec that hold a value. A selector counts as one value,
+// and so does a list of strings.
 func specFields() fields {
 	GinkgoHelper()
 	found := fields{}
@@ -119,9 +120,9 @@ func (s schema) walk(path string, found fields) {
 }
 
 var _ = Describe("What kubectl explain shows", func() {
-	// wholeLine is a sentence or several, or what introduces a list.
+	// wholeLine matches a line that ends with a sentence or introduces a list.
 	wholeLine := regexp.MustCompile(`^$|[.:]$`)
-	// each calls check for a field and all fields in it, but for those that Kubernetes describes.
+	// each calls check for a field and all fields within it, except those that Kubernetes describes.
 	var each func(path string, s schema, check func(path string, s schema))
 	each = func(path string, s schema, check func(path string, s schema)) {
 		check(path, s)
@@ -154,7 +155,7 @@ var _ = Describe("What kubectl explain shows", func() {
 
 	It("says what the absence of each field of the spec means", func() {
 		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
-			if _, selector := s.Properties["matchLabels"]; selector { // as Kubernetes has them
+			if _, selector := s.Properties["matchLabels"]; selector { // Kubernetes describes its fields
 				return
 			}
 			for name, inner := range s.Properties {

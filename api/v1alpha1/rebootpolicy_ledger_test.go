@@ -13,8 +13,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// The API server itself keeps the ledger, whatever a stale or broken manager tries. Each case starts from a policy with
-// the given limit in spec and status, highest sequence number 10, and the grants of the given numbers.
+// The API server itself protects the ledger from a stale or broken manager. Each case starts from a
+// policy with the given limit in spec and status, highest sequence number 10, and grants with the
+// given numbers.
 var _ = Describe("status, the ledger", func() {
 	type status = v1alpha1.RebootPolicyStatus
 
@@ -26,7 +27,7 @@ var _ = Describe("status, the ledger", func() {
 		return entries
 	}
 
-	// given makes the policy. It brings the ledger in order first, as a manager does that adopts.
+	// given creates the policy. Like a manager that adopts grants, it writes limit and number first.
 	given := func(ctx context.Context, limit intstr.IntOrString, nodes int32, seqs ...int64) *v1alpha1.RebootPolicy {
 		GinkgoHelper()
 		policy := &v1alpha1.RebootPolicy{
@@ -61,7 +62,8 @@ var _ = Describe("status, the ledger", func() {
 		Entry("other changes while the ledger stays the same", "1", int32(1), []int64{9}, func(s *status) {
 			s.ObservedGeneration, s.Mode = 1, v1alpha1.ModeEnforce
 		}),
-		// Adoption is two writes: the highest number seen on a Node first, then the grants, which are not new any more.
+		// Adoption takes two writes: first the highest number seen on a Node, and then the grants,
+		// which are no longer new.
 		Entry("the number of a grant found on a node", "1", int32(1), nil, func(s *status) { s.Seq = 42 }),
 		Entry("more grants than the limit, all of them known by number", "1", int32(1), nil, func(s *status) { s.Grants = grants(8, 9) }),
 	)

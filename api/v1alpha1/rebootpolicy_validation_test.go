@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-// tryCreate asks the API server to make a policy of the YAML spec, without keeping it.
+// tryCreate creates a policy with a YAML spec in a dry run.
 func tryCreate(ctx SpecContext, name, spec string) error {
 	GinkgoHelper()
 	policy := &unstructured.Unstructured{}
@@ -66,7 +66,8 @@ var _ = Describe("spec", func() {
 		)
 	})
 
-	// Of each selector, so that none is left out: what no label can be would be a selector that nobody can evaluate.
+	// Every selector is tested, so that none is forgotten. A selector with an impossible label could
+	// not be evaluated.
 	Describe("labels in selectors", func() {
 		var accepted, refused []any
 		for where, selector := range map[string]string{
@@ -110,7 +111,7 @@ var _ = Describe("spec", func() {
 			Entry("DryRun", "mode: DryRun"),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a priority beyond all bounds", "priority: 1000001", "should be less than or equal to 1000000"),
+			Entry("a priority beyond the range", "priority: 1000001", "should be less than or equal to 1000000"),
 			Entry("an unknown mode", "mode: Dry", `Unsupported value: "Dry": supported values: "Enforce", "DryRun"`),
 		)
 	})
@@ -121,8 +122,8 @@ var _ = Describe("spec", func() {
 			Entry("reason and end", `pause: {reason: Black Friday, until: "2026-12-01T00:00:00Z"}`),
 		)
 		DescribeTable("refuses", refuses,
-			Entry("a date for a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
-			Entry("small letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
+			Entry("a date instead of a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
+			Entry("lower-case letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
 			Entry("a time zone that does not exist", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
 			Entry("a text that is too long", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
 		)
@@ -210,7 +211,7 @@ var _ = Describe("spec", func() {
 			Entry("no uptime", "maxUptime: 0s", sentence),
 			Entry("an uptime below zero", "maxUptime: -720h", sentence),
 			Entry("an uptime of more than ten years", "maxUptime: 87601h", sentence),
-			Entry("text for an uptime", "maxUptime: a month", sentence),
+			Entry("text instead of an uptime", "maxUptime: a month", sentence),
 		)
 	})
 
@@ -229,10 +230,10 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("no soak", "concurrency: {firstBatch: {nodes: 1}}", "soak: Required value"),
 			Entry("no node", "concurrency: {firstBatch: {nodes: 0, soak: 30m}}", nodes),
-			Entry("a percentage of none", "concurrency: {firstBatch: {nodes: 0%, soak: 30m}}", nodes),
+			Entry("a percentage of 0", "concurrency: {firstBatch: {nodes: 0%, soak: 30m}}", nodes),
 			Entry("too many nodes", "concurrency: {firstBatch: {nodes: 1001, soak: 30m}}", nodes),
 			Entry("too many percent", "concurrency: {firstBatch: {nodes: 101%, soak: 30m}}", nodes),
-			Entry("text for a number", "concurrency: {firstBatch: {nodes: one, soak: 30m}}", nodes),
+			Entry("text instead of a number", "concurrency: {firstBatch: {nodes: one, soak: 30m}}", nodes),
 			Entry("a soak that is too short", "concurrency: {firstBatch: {soak: 59s}}", soak),
 			Entry("a soak that is too long", "concurrency: {firstBatch: {soak: 169h}}", soak),
 		)
@@ -253,7 +254,7 @@ var _ = Describe("spec", func() {
 			Entry("no time", "nodeConditions: [{type: KernelDeadlock}]", "for: Required value"),
 			Entry("a time that is too short", "nodeConditions: [{type: KernelDeadlock, for: 59s}]", rule),
 			Entry("a time that is too long", "nodeConditions: [{type: KernelDeadlock, for: 169h}]", rule),
-			Entry("text for a time", "nodeConditions: [{type: KernelDeadlock, for: a while}]", rule),
+			Entry("text instead of a time", "nodeConditions: [{type: KernelDeadlock, for: a while}]", rule),
 			Entry("an unknown status", `nodeConditions: [{type: KernelDeadlock, status: Unknown, for: 10m}]`, `supported values: "True", "False"`),
 			Entry("a condition twice", `nodeConditions: [{type: A, for: 10m}, {type: A, status: "False", for: 10m}]`, "Duplicate value"),
 			Entry("no type", "nodeConditions: [{for: 10m}]", "type: Required value"),
@@ -281,8 +282,8 @@ var _ = Describe("spec", func() {
 		)
 		DescribeTable("refuses", refuses,
 			Entry("no end", `urgent: {all: {reason: CVE, ignore: [Windows]}}`, "spec.urgent.all.until: Required value"),
-			Entry("a date for a time", `urgent: {all: {until: "2026-12-01", reason: CVE, ignore: [Windows]}}`, "must be of type date-time"),
-			Entry("small letters in a time", `urgent: {all: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}}`, "until must be a time, such as 2026-12-02T06:00:00Z"),
+			Entry("a date instead of a time", `urgent: {all: {until: "2026-12-01", reason: CVE, ignore: [Windows]}}`, "must be of type date-time"),
+			Entry("lower-case letters in a time", `urgent: {all: {until: "2026-12-01t00:00:00z", reason: CVE, ignore: [Windows]}}`, "until must be a time, such as 2026-12-02T06:00:00Z"),
 			Entry("overdue nodes without a deadline", "urgent: {overdue: {ignore: [Windows]}}", "urgent.overdue needs deadline: without one no node is overdue"),
 			Entry("a pause for requests", "urgent: {requested: {ignore: [Windows, Pause]}}", `supported values: "Windows", "Blackouts"`),
 			Entry("only blackouts for requests", "urgent: {requested: {ignore: [Blackouts]}}", "ignore must be [Windows] or [Windows, Blackouts]"),
@@ -368,7 +369,7 @@ var _ = Describe("spec", func() {
 			Entry("a whole week", window(`start: "12:00", duration: 168h`)),
 			Entry("several units", window(`start: "12:00", duration: 1h30m`)),
 			Entry("some days in a zone", window(`days: [Mon, Sun], start: "22:00", duration: 6h, timeZone: Europe/Berlin`)),
-			Entry("a zone of three parts", window(`start: "22:00", duration: 6h, timeZone: America/Argentina/Buenos_Aires`)),
+			Entry("a zone with three parts", window(`start: "22:00", duration: 6h, timeZone: America/Argentina/Buenos_Aires`)),
 			Entry("a fixed zone", window(`start: "22:00", duration: 6h, timeZone: Etc/GMT+12`)),
 			Entry("weeks of the month", window(`days: [Tue], weeksOfMonth: [1, 5, -1], start: "02:00", duration: 4h`)),
 			Entry("two windows", `windows: [{name: a, start: "02:00", duration: 4h}, {name: b, start: "12:00", duration: 4h}]`),
@@ -388,11 +389,11 @@ var _ = Describe("spec", func() {
 			Entry("a bare number", window(`start: "10:00", duration: "60"`), durationSentence),
 			Entry("a duration that is too long to parse", window(`start: "10:00", duration: 99999999999999999999h`), durationSentence),
 			Entry("an unknown zone", window(`start: "10:00", duration: 1h, timeZone: Mars/Base`), zoneSentence),
-			Entry("a zone in small letters", window(`start: "10:00", duration: 1h, timeZone: europe/berlin`), zoneSentence),
+			Entry("a zone in lower case", window(`start: "10:00", duration: 1h, timeZone: europe/berlin`), zoneSentence),
 			Entry("the zone Local", window(`start: "10:00", duration: 1h, timeZone: Local`), zoneSentence),
 			Entry("an offset as time zone", window(`start: "10:00", duration: 1h, timeZone: "02:00"`), zoneSentence),
 			Entry("a signed offset as time zone", window(`start: "10:00", duration: 1h, timeZone: "+02:00"`), zoneSentence),
-			Entry("a zone out of a folder", window(`start: "10:00", duration: 1h, timeZone: posix/Europe/Berlin`), zoneSentence),
+			Entry("a zone with a path", window(`start: "10:00", duration: 1h, timeZone: posix/Europe/Berlin`), zoneSentence),
 			Entry("a path", window(`start: "10:00", duration: 1h, timeZone: ../UTC`), zoneSentence),
 			Entry("an empty zone", window(`start: "10:00", duration: 1h, timeZone: ""`), zoneSentence),
 			Entry("an unknown day", window(`days: [Monday], start: "10:00", duration: 1h`),
@@ -400,9 +401,9 @@ var _ = Describe("spec", func() {
 			Entry("a day twice", window(`days: [Mon, Mon], start: "10:00", duration: 1h`), "Duplicate value"),
 			Entry("a sixth week", window(`weeksOfMonth: [6], start: "10:00", duration: 1h`), weeksSentence),
 			Entry("a zeroth week", window(`weeksOfMonth: [0], start: "10:00", duration: 1h`), weeksSentence),
-			Entry("a last week but one", window(`weeksOfMonth: [-2], start: "10:00", duration: 1h`), weeksSentence),
+			Entry("the last week but one", window(`weeksOfMonth: [-2], start: "10:00", duration: 1h`), weeksSentence),
 			Entry("no name", `windows: [{start: "10:00", duration: 1h}]`, "spec.windows[0].name: Required value"),
-			Entry("a name with a capital", `windows: [{name: Night, start: "10:00", duration: 1h}]`, "such as weeknights"),
+			Entry("a name with a capital letter", `windows: [{name: Night, start: "10:00", duration: 1h}]`, "such as weeknights"),
 			Entry("one name twice", `windows: [{name: a, start: "02:00", duration: 4h}, {name: a, start: "12:00", duration: 4h}]`,
 				"Duplicate value"),
 		)
@@ -428,8 +429,8 @@ var _ = Describe("spec", func() {
 			Entry("a leap day in another year", blackout(`from: "2027-02-29", to: "2027-03-01"`), noDate),
 			Entry("a time of day", blackout(`from: "2026-12-24T00:00:00Z", to: "2026-12-25"`), noDate),
 			Entry("a whole year", blackout(`from: "12-24", to: "12-24"`), sentence),
-			Entry("a year for one of both", blackout(`from: "12-24", to: "2026-12-25"`), "from and to must both have a year, or neither"),
-			Entry("a name with a capital", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "such as year-end"),
+			Entry("a year in only one of from and to", blackout(`from: "12-24", to: "2026-12-25"`), "from and to must both have a year, or neither"),
+			Entry("a name with a capital letter", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "such as year-end"),
 			Entry("a text that is too long", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), noDate),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
@@ -466,24 +467,24 @@ var _ = Describe("spec", func() {
 		DescribeTable("refuses", refuses,
 			Entry("no timeout at all", drain("timeout: 0s"), timeoutSentence),
 			Entry("more than a week", drain("timeout: 169h"), timeoutSentence),
-			Entry("something else on timeout", drain("onTimeout: Force"), `Unsupported value: "Force": supported values: "Abort", "Reboot"`),
-			Entry("no grace, which loses data", drain("gracePeriod: 0s"), "gracePeriod must be a duration of at least 1s and at most 168h"),
+			Entry("an unknown value for onTimeout", drain("onTimeout: Force"), `Unsupported value: "Force": supported values: "Abort", "Reboot"`),
+			Entry("a grace period of 0, which loses data", drain("gracePeriod: 0s"), "gracePeriod must be a duration of at least 1s and at most 168h"),
 			Entry("a number of seconds for a grace period", drain("gracePeriod: 120"), "spec.drain.gracePeriod in body must be of type string"),
-			Entry("an unknown disposal", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
+			Entry("an unknown value for emptyDirData", drain("emptyDirData: Keep"), `Unsupported value: "Keep": supported values: "Delete", "Block"`),
 			Entry("an unknown policy for closed budgets", drain("closedBudgets: Ignore"), `Unsupported value: "Ignore": supported values: "Try", "Wait"`),
-			Entry("another unknown disposal", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
-			Entry("something else for load balancers", drain("loadBalancers: Remove"), `Unsupported value: "Remove": supported values: "Exclude", "Ignore"`),
+			Entry("an unknown value for unmanagedPods", drain("unmanagedPods: Evict"), `Unsupported value: "Evict": supported values: "Delete", "Block"`),
+			Entry("an unknown value for loadBalancers", drain("loadBalancers: Remove"), `Unsupported value: "Remove": supported values: "Exclude", "Ignore"`),
 			Entry("a lead time of days", drain("leadTime: 25h"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
 			Entry("a negative lead time", drain("leadTime: -2m"), "leadTime must be a duration of at most 24h, such as 30s or 2m"),
 			Entry("a negative wait", drain("volumeDetachTimeout: -5m"), "volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"),
 			Entry("a rule without pods", rule("action: Skip"), "spec.drain.rules[0].podSelector: Required value"),
 			Entry("a rule for every pod", rule("podSelector: {}, action: Skip"), selectorSentence),
-			Entry("a rule for every pod, by an empty map", rule("podSelector: {matchLabels: {}}"), selectorSentence),
-			Entry("a selector that is not one", rule("podSelector: {matchExpressions: [{key: app, operator: Like}]}"),
+			Entry("a rule for every pod, with an empty map", rule("podSelector: {matchLabels: {}}"), selectorSentence),
+			Entry("an invalid selector", rule("podSelector: {matchExpressions: [{key: app, operator: Like}]}"),
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
-			Entry("a namespace selector that is not one", rule("podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}"),
+			Entry("an invalid namespace selector", rule("podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}"),
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
-			Entry("an eighth expression that is not one", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
+			Entry("an invalid eighth expression", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 7)+"{key: app, operator: In}]}"),
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
 			Entry("nine expressions", rule("podSelector: {matchExpressions: ["+strings.Repeat("{key: app, operator: Exists}, ", 9)+"]}"),
 				"podSelector.matchExpressions: Too many: 9: must have at most 8 items"),
@@ -491,8 +492,8 @@ var _ = Describe("spec", func() {
 				`Unsupported value: "Kill": supported values: "Evict", "WaitCompleted", "Skip", "Delete"`),
 			Entry("a grace period for pods that stay", rule("podSelector: {matchLabels: {a: b}}, action: Skip, gracePeriod: 5s"), graceSentence),
 			Entry("a grace period for pods that complete", rule("podSelector: {matchLabels: {a: b}}, action: WaitCompleted, gracePeriod: 5s"), graceSentence),
-			Entry("a rule of no grace", rule("podSelector: {matchLabels: {a: b}}, gracePeriod: 0s"), "gracePeriod must be a duration of at least 1s and at most 168h"),
-			Entry("an order beyond all bounds", rule("podSelector: {matchLabels: {a: b}}, order: 1001"), "should be less than or equal to 1000"),
+			Entry("a rule with a grace period of 0", rule("podSelector: {matchLabels: {a: b}}, gracePeriod: 0s"), "gracePeriod must be a duration of at least 1s and at most 168h"),
+			Entry("an order beyond the range", rule("podSelector: {matchLabels: {a: b}}, order: 1001"), "should be less than or equal to 1000"),
 		)
 	})
 
@@ -577,7 +578,7 @@ var _ = Describe("spec", func() {
 			Entry("a taint effect that evicts pods", "gates: {blockingPods: [{podSelector: {matchLabels: {app: batch}}, taintEffect: NoExecute}]}",
 				`Unsupported value: "NoExecute": supported values: "PreferNoSchedule", "NoSchedule"`),
 			Entry("no time for hooks", "hooks: {timeout: 0s}", "timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"),
-			Entry("a gate of no object", object(""), "give either name, for one object, or selector, for several"),
+			Entry("a gate without an object", object(""), "give either name, for one object, or selector, for several"),
 			Entry("a gate of one object and of several", object("name: a, selector: {}"), "give either name, for one object, or selector, for several"),
 			Entry("a gate that is a Secret", `gates: {objects: [{apiVersion: v1, kind: Secret, namespace: a, name: b, expression: "true"}]}`, "a Secret cannot be a gate"),
 			Entry("a gate without an expression", `gates: {objects: [{apiVersion: v1, kind: Node, name: b, expression: ""}]}`, "spec.gates.objects[0].expression"),
@@ -588,9 +589,9 @@ var _ = Describe("spec", func() {
 			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
 			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: operator must be In or NotIn"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must not be empty: give it matchLabels or matchExpressions"),
-			Entry("a namespace selector of a gate that is not one", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
+			Entry("an invalid namespace selector of a gate", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
-			Entry("a gate's name with a capital", `gates: {prometheus: [{name: Gate, url: "http://prometheus", query: up}]}`, "spec.gates.prometheus[0].name"),
+			Entry("a gate's name with a capital letter", `gates: {prometheus: [{name: Gate, url: "http://prometheus", query: up}]}`, "spec.gates.prometheus[0].name"),
 			Entry("an address without a scheme", gate(`url: "prometheus:9090", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("an address without a host", gate(`url: "https:///prometheus", query: up`), "url must begin with http:// or https:// and name a host"),
 			Entry("another protocol", gate(`url: "ftp://prometheus", query: up`), "url must begin with http:// or https:// and name a host"),

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// admin talks to the real API server of the suite.
+// admin is an administrator's client of the suite's API server.
 var admin client.Client
 
 func TestValidation(t *testing.T) {

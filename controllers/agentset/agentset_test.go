@@ -67,12 +67,12 @@ func TestNext(t *testing.T) {
 		given Observation
 		want  want
 	}{
-		"no policy, no DaemonSet: nothing":      {Observation{}, want{}},
-		"the first policy brings the DaemonSet": {Observation{Policies: poolA}, want{Nodes: in(term(matchA))}},
+		"no policy, no DaemonSet: nothing":       {Observation{}, want{}},
+		"the first policy creates the DaemonSet": {Observation{Policies: poolA}, want{Nodes: in(term(matchA))}},
 		"a policy that selects all nodes": {
 			Observation{Policies: everything, DaemonSet: made(poolA)}, want{Nodes: &placement{Everywhere: true}},
 		},
-		"the last policy takes it away": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
+		"the last policy removes the DaemonSet": {Observation{DaemonSet: made(poolA)}, want{Delete: true}},
 		"the last policy leaves the DaemonSet to an attempt that outlives it": {
 			Observation{DaemonSet: made(poolA), Nodes: []corev1.Node{node("n1", "a", annotations(protocol.GrantActive, protocol.PhaseDraining))}},
 			want{Nodes: in(named("n1"))},
@@ -89,7 +89,7 @@ func TestNext(t *testing.T) {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken, policy("b", matching("pool", "b"))}, DaemonSet: made(poolA)},
 			want{Nodes: in(term(matchA), term(matchB)), Held: []string{"broken"}},
 		},
-		"the last selector removes no agent if it cannot be read": {
+		"the only selector removes no agent if it cannot be read": {
 			Observation{Policies: []v1alpha1.RebootPolicy{broken}, DaemonSet: made(poolA)},
 			want{Nodes: in(term(matchA)), Held: []string{"broken"}},
 		},

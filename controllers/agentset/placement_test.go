@@ -93,7 +93,7 @@ func TestPlacement(t *testing.T) {
 				in("z", "1"),
 			)}},
 		},
-		"several policies: any of them, in one order, none twice": {
+		"several policies: one term for each, in a fixed order, without duplicates": {
 			policies: []v1alpha1.RebootPolicy{
 				policy("3", matching("pool", "b")),
 				policy("2", expressions(v1alpha1.LabelSelectorRequirement{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: []string{"a"}})),
@@ -104,7 +104,7 @@ func TestPlacement(t *testing.T) {
 			},
 			want: placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a")), term(in("pool", "b"))}},
 		},
-		"a policy that is being deleted counts until it is gone: its grants are not over": {
+		"a policy that is being deleted counts until it is gone, because of its grants": {
 			policies: []v1alpha1.RebootPolicy{deleting},
 			want:     placement{Terms: []corev1.NodeSelectorTerm{term(in("pool", "a"))}},
 		},

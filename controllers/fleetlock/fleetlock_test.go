@@ -28,7 +28,7 @@ func TestAppSpecific_AsSystemdID128ComputesIt(t *testing.T) {
 		"0123":                                 "",
 		"":                                     "",
 	}
-	// This machine is one vector more, where systemd is installed.
+	// If systemd is installed, this machine provides another vector.
 	if own, err := os.ReadFile("/etc/machine-id"); err == nil {
 		if id, err := exec.Command("systemd-id128", "machine-id", "--app-specific="+appID).Output(); err == nil {
 			vectors[strings.TrimSpace(string(own))] = strings.TrimSpace(string(id))
@@ -46,28 +46,28 @@ func TestParse(t *testing.T) {
 		body string
 		want string
 	}{
-		"Zincati's":                     {`{"client_params":{"id":"583627a932274834a8ebd99f4ed41c0d","group":"default"}}`, ""},
-		"a Node's name":                 {`{"client_params":{"id":"n1.example.com","group":"a.b-C9"}}`, ""},
-		"more than the protocol has":    {`{"client_params":{"id":"n1","group":"default","x":1},"y":{}}`, ""},
-		"no JSON":                       {`id=n1`, "the body is not JSON"},
-		"nothing":                       {``, "the body is not JSON"},
-		"two bodies":                    {`{"client_params":{"id":"n1","group":"default"}}{}`, "the body is not JSON"},
-		"no parameters":                 {`{}`, "needs client_params"},
-		"no group":                      {`{"client_params":{"id":"n1"}}`, "needs client_params"},
-		"no id":                         {`{"client_params":{"group":"default"}}`, "needs client_params"},
-		"an id of another type":         {`{"client_params":{"id":7,"group":"default"}}`, "the body is not JSON"},
-		"an empty id":                   {`{"client_params":{"id":"","group":"default"}}`, "client_params.id must be"},
-		"an id with a line break":       {`{"client_params":{"id":"n1\nforged","group":"default"}}`, "client_params.id must be"},
-		"an id that is too long":        {`{"client_params":{"id":"` + strings.Repeat("a", 254) + `","group":"default"}}`, "client_params.id must be"},
-		"an empty group":                {`{"client_params":{"id":"n1","group":""}}`, "client_params.group must be"},
-		"a group with spaces":           {`{"client_params":{"id":"n1","group":"a b"}}`, "client_params.group must be"},
-		"a group with an underscore":    {`{"client_params":{"id":"n1","group":"a_b"}}`, "client_params.group must be"},
-		"the id twice":                  {`{"client_params":{"id":"n1","id":"n2","group":"default"}}`, "the body is not JSON"},
-		"the parameters twice":          {`{"client_params":{"id":"n1","group":"default"},"client_params":{"group":"a"}}`, "the body is not JSON"},
-		"keys in capital letters":       {`{"CLIENT_PARAMS":{"ID":"n1","GROUP":"default"}}`, "needs client_params"},
-		"a body of more than 4 KiB":     {strings.Repeat(" ", MaxBodyBytes) + `{}`, "more than 4096 bytes"},
-		"deeply nested":                 {strings.Repeat(`{"a":`, 500), "the body is not JSON"},
-		"an id that is not valid UTF-8": {"{\"client_params\":{\"id\":\"\xff\",\"group\":\"default\"}}", "client_params.id must be"},
+		"Zincati's":                              {`{"client_params":{"id":"583627a932274834a8ebd99f4ed41c0d","group":"default"}}`, ""},
+		"a Node's name":                          {`{"client_params":{"id":"n1.example.com","group":"a.b-C9"}}`, ""},
+		"fields that the protocol does not have": {`{"client_params":{"id":"n1","group":"default","x":1},"y":{}}`, ""},
+		"no JSON":                                {`id=n1`, "the body is not JSON"},
+		"nothing":                                {``, "the body is not JSON"},
+		"two bodies":                             {`{"client_params":{"id":"n1","group":"default"}}{}`, "the body is not JSON"},
+		"no parameters":                          {`{}`, "needs client_params"},
+		"no group":                               {`{"client_params":{"id":"n1"}}`, "needs client_params"},
+		"no id":                                  {`{"client_params":{"group":"default"}}`, "needs client_params"},
+		"an id of another type":                  {`{"client_params":{"id":7,"group":"default"}}`, "the body is not JSON"},
+		"an empty id":                            {`{"client_params":{"id":"","group":"default"}}`, "client_params.id must be"},
+		"an id with a line break":                {`{"client_params":{"id":"n1\nforged","group":"default"}}`, "client_params.id must be"},
+		"an id that is too long":                 {`{"client_params":{"id":"` + strings.Repeat("a", 254) + `","group":"default"}}`, "client_params.id must be"},
+		"an empty group":                         {`{"client_params":{"id":"n1","group":""}}`, "client_params.group must be"},
+		"a group with spaces":                    {`{"client_params":{"id":"n1","group":"a b"}}`, "client_params.group must be"},
+		"a group with an underscore":             {`{"client_params":{"id":"n1","group":"a_b"}}`, "client_params.group must be"},
+		"the id twice":                           {`{"client_params":{"id":"n1","id":"n2","group":"default"}}`, "the body is not JSON"},
+		"the parameters twice":                   {`{"client_params":{"id":"n1","group":"default"},"client_params":{"group":"a"}}`, "the body is not JSON"},
+		"keys in capital letters":                {`{"CLIENT_PARAMS":{"ID":"n1","GROUP":"default"}}`, "needs client_params"},
+		"a body of more than 4 KiB":              {strings.Repeat(" ", MaxBodyBytes) + `{}`, "more than 4096 bytes"},
+		"deeply nested":                          {strings.Repeat(`{"a":`, 500), "the body is not JSON"},
+		"an id that is not valid UTF-8":          {"{\"client_params\":{\"id\":\"\xff\",\"group\":\"default\"}}", "client_params.id must be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(tc.body))
@@ -166,17 +166,17 @@ func TestPreReboot_IsYesPastThePointOfNoReturnAlone_Behaviour65(t *testing.T) {
 		ledger []v1alpha1.LedgerEntry
 		want   v1alpha1.Reason
 	}{
-		"past it":                       {func(*protocol.Grant, *protocol.Progress, *corev1.Node) {}, ledger, ""},
-		"draining":                      {func(_ *protocol.Grant, p *protocol.Progress, _ *corev1.Node) { p.Phase = protocol.PhaseDraining }, ledger, v1alpha1.ReasonAgentsMissing},
-		"aborted":                       {func(_ *protocol.Grant, p *protocol.Progress, _ *corev1.Node) { p.Phase = protocol.PhaseAborted }, ledger, v1alpha1.ReasonAgentsMissing},
-		"the grant was cancelled":       {func(g *protocol.Grant, _ *protocol.Progress, _ *corev1.Node) { g.State = protocol.GrantCancelled }, ledger, v1alpha1.ReasonAgentsMissing},
-		"the grant is finished":         {func(g *protocol.Grant, _ *protocol.Progress, _ *corev1.Node) { g.State = protocol.GrantFinished }, ledger, v1alpha1.ReasonAgentsMissing},
-		"a newer grant":                 {func(g *protocol.Grant, _ *protocol.Progress, _ *corev1.Node) { g.Seq = 8 }, ledger, v1alpha1.ReasonAgentsMissing},
-		"the host has booted":           {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) { n.Status.NodeInfo.BootID = "next" }, ledger, v1alpha1.ReasonAgentsMissing},
-		"the boot is unknown":           {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) { n.Status.NodeInfo.BootID = "" }, ledger, v1alpha1.ReasonAgentsMissing},
-		"the progress is of a boot ago": {func(_ *protocol.Grant, p *protocol.Progress, _ *corev1.Node) { p.BootID = "before" }, ledger, v1alpha1.ReasonAgentsMissing},
-		"the ledger has no entry":       {func(*protocol.Grant, *protocol.Progress, *corev1.Node) {}, ledger[:1], v1alpha1.ReasonGrantWithdrawn},
-		"the entry is of another Node":  {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) { n.UID = "again" }, ledger, v1alpha1.ReasonGrantWithdrawn},
+		"past it":                                {func(*protocol.Grant, *protocol.Progress, *corev1.Node) {}, ledger, ""},
+		"draining":                               {func(_ *protocol.Grant, p *protocol.Progress, _ *corev1.Node) { p.Phase = protocol.PhaseDraining }, ledger, v1alpha1.ReasonAgentsMissing},
+		"aborted":                                {func(_ *protocol.Grant, p *protocol.Progress, _ *corev1.Node) { p.Phase = protocol.PhaseAborted }, ledger, v1alpha1.ReasonAgentsMissing},
+		"the grant was cancelled":                {func(g *protocol.Grant, _ *protocol.Progress, _ *corev1.Node) { g.State = protocol.GrantCancelled }, ledger, v1alpha1.ReasonAgentsMissing},
+		"the grant is finished":                  {func(g *protocol.Grant, _ *protocol.Progress, _ *corev1.Node) { g.State = protocol.GrantFinished }, ledger, v1alpha1.ReasonAgentsMissing},
+		"a newer grant":                          {func(g *protocol.Grant, _ *protocol.Progress, _ *corev1.Node) { g.Seq = 8 }, ledger, v1alpha1.ReasonAgentsMissing},
+		"the host has booted":                    {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) { n.Status.NodeInfo.BootID = "next" }, ledger, v1alpha1.ReasonAgentsMissing},
+		"the boot is unknown":                    {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) { n.Status.NodeInfo.BootID = "" }, ledger, v1alpha1.ReasonAgentsMissing},
+		"the progress is from the previous boot": {func(_ *protocol.Grant, p *protocol.Progress, _ *corev1.Node) { p.BootID = "before" }, ledger, v1alpha1.ReasonAgentsMissing},
+		"the ledger has no entry":                {func(*protocol.Grant, *protocol.Progress, *corev1.Node) {}, ledger[:1], v1alpha1.ReasonGrantWithdrawn},
+		"the entry is of another Node":           {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) { n.UID = "again" }, ledger, v1alpha1.ReasonGrantWithdrawn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := PreReboot(rebooting(tc.adapt), tc.ledger)
@@ -253,7 +253,7 @@ func TestSteadyState_WaitsForTheBootAndForNoPerson(t *testing.T) {
 		"not back in time": {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeRebootFailed, Status: corev1.ConditionTrue}}
 		}, true},
-		"up, and still in the boot before": {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) {
+		"up, and still in the previous boot": {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeRebootPermitted, Status: corev1.ConditionFalse, Reason: "RebootTimedOut"}}
 		}, true},
 		"booted, and its policy was deleted": {func(_ *protocol.Grant, _ *protocol.Progress, n *corev1.Node) {
@@ -276,7 +276,7 @@ func TestSteadyState_WaitsForTheBootAndForNoPerson(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
-	t.Run("nothing to do with a grant", func(t *testing.T) {
+	t.Run("without a grant", func(t *testing.T) {
 		n := node("n1", "", "")
 		if got := SteadyState(&n); !got.OK {
 			t.Errorf("%+v", got)
@@ -298,17 +298,17 @@ func TestRecord_WritesNoMoreThanARequestNeedsToLast(t *testing.T) {
 		boot        string
 		want        bool
 	}{
-		"the first request":                        {nil, "boot", true},
-		"of a Node without a boot ID":              {nil, "", false},
-		"again, soon":                              {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", 20*time.Minute-time.Second)}, "boot", false},
-		"again, later":                             {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", 20*time.Minute)}, "boot", true},
-		"in the next boot":                         {map[string]string{v1alpha1.AnnotationFleetLock: recorded("before", 0)}, "boot", true},
-		"after one by a clock that was ahead":      {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", -2*time.Hour)}, "boot", true},
-		"by a clock that is behind another's":      {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", -10*time.Minute)}, "boot", false},
-		"after one that cannot be read":            {map[string]string{v1alpha1.AnnotationFleetLock: "?"}, "boot", true},
-		"of Zincati":                               {reported("boot", "rpm-ostree"), "boot", false},
-		"of Zincati, which asked in another boot":  {reported("before", "rpm-ostree"), "boot", true},
-		"that the agent knows by the request only": {reported("boot", protocol.FleetLockEngine), "boot", true},
+		"the first request":            {nil, "boot", true},
+		"for a Node without a boot ID": {nil, "", false},
+		"again, soon":                  {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", 20*time.Minute-time.Second)}, "boot", false},
+		"again, later":                 {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", 20*time.Minute)}, "boot", true},
+		"in the next boot":             {map[string]string{v1alpha1.AnnotationFleetLock: recorded("before", 0)}, "boot", true},
+		"after a request dated by a clock that was ahead":        {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", -2*time.Hour)}, "boot", true},
+		"dated by a clock that is behind the previous one's":     {map[string]string{v1alpha1.AnnotationFleetLock: recorded("boot", -10*time.Minute)}, "boot", false},
+		"after a request that cannot be read":                    {map[string]string{v1alpha1.AnnotationFleetLock: "?"}, "boot", true},
+		"of Zincati":                                             {reported("boot", "rpm-ostree"), "boot", false},
+		"from Zincati, which asked in another boot":              {reported("before", "rpm-ostree"), "boot", true},
+		"from a client that the agent knows only by the request": {reported("boot", protocol.FleetLockEngine), "boot", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := node("n1", "", "")

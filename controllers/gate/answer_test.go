@@ -33,16 +33,16 @@ func TestAnswerOf(t *testing.T) {
 		result model.Value
 		want   Answer
 	}{
-		"no series":                 {model.Vector{}, quiet},
-		"a series":                  {model.Vector{sample(3.2, "__name__", "burn", "job", "api")}, Answer{State: firing, Message: `burn{job="api"} = 3.2`}},
-		"a series that is 0":        {model.Vector{sample(0, "job", "api")}, Answer{State: firing, Message: `{job="api"} = 0`}},
-		"a series without labels":   {model.Vector{sample(3)}, Answer{State: firing, Message: `{} = 3`}},
-		"the first of several":      {model.Vector{alert("B", "1"), alert("A", "2")}, Answer{State: firing, Message: `ALERTS{alertname="A", alertstate="firing", instance="2"} = 1`}},
-		"an alert of the operator":  {model.Vector{alert("RebootOperatorNodePending", "1")}, quiet},
-		"one of it and another":     {model.Vector{alert("RebootOperatorHalted", "1"), alert("X", "1")}, Answer{State: firing, Message: `ALERTS{alertname="X", alertstate="firing", instance="1"} = 1`}},
-		"another label that begins": {model.Vector{sample(1, "job", "RebootOperatorX")}, Answer{State: firing, Message: `{job="RebootOperatorX"} = 1`}},
-		"a range":                   {model.Matrix{{Metric: sample(0, "job", "api").Metric, Values: []model.SamplePair{{Value: 1}, {Value: 2}}}}, Answer{State: firing, Message: `{job="api"} = 2`}},
-		"a range of the operator's": {model.Matrix{{Metric: alert("RebootOperatorX", "").Metric, Values: []model.SamplePair{{Value: 1}}}}, quiet},
+		"no series":                                {model.Vector{}, quiet},
+		"a series":                                 {model.Vector{sample(3.2, "__name__", "burn", "job", "api")}, Answer{State: firing, Message: `burn{job="api"} = 3.2`}},
+		"a series that is 0":                       {model.Vector{sample(0, "job", "api")}, Answer{State: firing, Message: `{job="api"} = 0`}},
+		"a series without labels":                  {model.Vector{sample(3)}, Answer{State: firing, Message: `{} = 3`}},
+		"the first of several":                     {model.Vector{alert("B", "1"), alert("A", "2")}, Answer{State: firing, Message: `ALERTS{alertname="A", alertstate="firing", instance="2"} = 1`}},
+		"an alert of the operator":                 {model.Vector{alert("RebootOperatorNodePending", "1")}, quiet},
+		"an alert of the operator and another one": {model.Vector{alert("RebootOperatorHalted", "1"), alert("X", "1")}, Answer{State: firing, Message: `ALERTS{alertname="X", alertstate="firing", instance="1"} = 1`}},
+		"another label with the same prefix":       {model.Vector{sample(1, "job", "RebootOperatorX")}, Answer{State: firing, Message: `{job="RebootOperatorX"} = 1`}},
+		"a range":                                  {model.Matrix{{Metric: sample(0, "job", "api").Metric, Values: []model.SamplePair{{Value: 1}, {Value: 2}}}}, Answer{State: firing, Message: `{job="api"} = 2`}},
+		"a range of the operator's alert":          {model.Matrix{{Metric: alert("RebootOperatorX", "").Metric, Values: []model.SamplePair{{Value: 1}}}}, quiet},
 		"a range of histograms": {
 			model.Matrix{{Metric: sample(0, "job", "api").Metric, Histograms: []model.SampleHistogramPair{{Histogram: &model.SampleHistogram{Count: 2, Sum: 3}}}}},
 			Answer{State: firing, Message: `{job="api"} = Count: 2.000000, Sum: 3.000000, Buckets: []`},
@@ -87,14 +87,14 @@ func TestAnswer_Same(t *testing.T) {
 		before, after Answer
 		want          bool
 	}{
-		"clear and clear":                     {quiet, quiet, true},
-		"clear and firing":                    {quiet, answerOf(model.Vector{a}), false},
-		"firing and unreachable":              {answerOf(model.Vector{a}), unreachable("x"), false},
-		"another value":                       {answerOf(model.Vector{a}), answerOf(model.Vector{worse}), true},
-		"one more, which comes first":         {answerOf(model.Vector{b}), answerOf(model.Vector{a, b}), true},
-		"the one that was named is gone":      {answerOf(model.Vector{a, b}), answerOf(model.Vector{b}), false},
-		"another failure":                     {unreachable("no such host"), unreachable("connection refused"), false},
-		"the same failure, at another moment": {unreachable("try in 7s, port 41234"), unreachable("try in 12s, port 3"), true},
+		"clear and clear":                            {quiet, quiet, true},
+		"clear and firing":                           {quiet, answerOf(model.Vector{a}), false},
+		"firing and unreachable":                     {answerOf(model.Vector{a}), unreachable("x"), false},
+		"another value":                              {answerOf(model.Vector{a}), answerOf(model.Vector{worse}), true},
+		"another blocking series, which sorts first": {answerOf(model.Vector{b}), answerOf(model.Vector{a, b}), true},
+		"the named series is gone":                   {answerOf(model.Vector{a, b}), answerOf(model.Vector{b}), false},
+		"another failure":                            {unreachable("no such host"), unreachable("connection refused"), false},
+		"the same failure, at another moment":        {unreachable("try in 7s, port 41234"), unreachable("try in 12s, port 3"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.before.same(tc.after); got != tc.want {

@@ -208,10 +208,10 @@ func TestPrometheus_AnIncompleteAnswerIsNotClear(t *testing.T) {
 		"warnings about the query itself": {
 			`[]`, `"warnings": ["PromQL info: metric might not be a counter, name does not end in _total", "PromQL warning: mixed"]`, v1alpha1.GateClear, "",
 		},
-		"VictoriaMetrics has all":              {`[]`, `"isPartial": false`, v1alpha1.GateClear, ""},
-		"VictoriaMetrics misses a part of it":  {`[]`, `"isPartial": true`, v1alpha1.GateUnreachable, "the answer may be incomplete: isPartial is true"},
-		"something blocks in the part it has":  {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, `"isPartial": true`, v1alpha1.GateFiring, `{job="api"} = 2`},
-		"something blocks in a partial result": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
+		"VictoriaMetrics has all data":           {`[]`, `"isPartial": false`, v1alpha1.GateClear, ""},
+		"VictoriaMetrics lacks some of the data": {`[]`, `"isPartial": true`, v1alpha1.GateUnreachable, "the answer may be incomplete: isPartial is true"},
+		"something blocks in the available data": {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, `"isPartial": true`, v1alpha1.GateFiring, `{job="api"} = 2`},
+		"something blocks in a partial result":   {`[{"metric": {"job": "api"}, "value": [1, "2"]}]`, warning, v1alpha1.GateFiring, `{job="api"} = 2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -250,24 +250,24 @@ func TestCredentialsOf(t *testing.T) {
 		// header is the header that the server receives, and wrong the error.
 		header, wrong string
 	}{
-		"no Secret":                         {},
-		"a token":                           {secret: secret("token", "hunter2"), header: "Bearer hunter2"},
-		"a token of a file":                 {secret: secret("token", "hunter2\n"), header: "Bearer hunter2"},
-		"name and password":                 {secret: secret("username", "me", "password", "hunter2"), header: "Basic bWU6aHVudGVyMg=="},
-		"an authority":                      {secret: secret("ca.crt", string(ca.pem))},
-		"a client's certificate":            {secret: secret("tls.crt", cert, "tls.key", priv)},
-		"all of TLS and a token":            {secret: secret("ca.crt", string(ca.pem), "tls.crt", cert, "tls.key", priv, "token", "hunter2"), header: "Bearer hunter2"},
-		"nothing":                           {secret: secret(), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
-		"other keys":                        {secret: secret("Token", "hunter2"), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
-		"an empty token":                    {secret: secret("token", ""), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
-		"two ways":                          {secret: secret("token", "hunter2", "username", "me", "password", "hunter2"), wrong: "Secret prom has both token and username: keep one"},
-		"a name alone":                      {secret: secret("username", "hunter2"), wrong: "Secret prom has only one of the keys username and password: add the other one"},
-		"a password alone":                  {secret: secret("password", "hunter2"), wrong: "Secret prom has only one of the keys username and password: add the other one"},
-		"a certificate alone":               {secret: secret("tls.crt", cert), wrong: "Secret prom has only one of the keys tls.crt and tls.key: add the other one"},
-		"a key of another certificate":      {secret: secret("tls.crt", cert, "tls.key", string(other)), wrong: "Secret prom has no matching PEM certificate and key in keys tls.crt and tls.key"},
-		"an invalid certificate":            {secret: secret("tls.crt", "hunter2", "tls.key", "hunter2"), wrong: "Secret prom has no matching PEM certificate and key in keys tls.crt and tls.key"},
-		"an invalid authority":              {secret: secret("ca.crt", "hunter2"), wrong: "Secret prom has no PEM certificate in key ca.crt"},
-		"an authority that is a key, twice": {secret: secret("ca.crt", priv+priv), wrong: "Secret prom has no PEM certificate in key ca.crt"},
+		"no Secret": {},
+		"a token":   {secret: secret("token", "hunter2"), header: "Bearer hunter2"},
+		"a token with a line break, as from a file": {secret: secret("token", "hunter2\n"), header: "Bearer hunter2"},
+		"name and password":                         {secret: secret("username", "me", "password", "hunter2"), header: "Basic bWU6aHVudGVyMg=="},
+		"an authority":                              {secret: secret("ca.crt", string(ca.pem))},
+		"a client's certificate":                    {secret: secret("tls.crt", cert, "tls.key", priv)},
+		"all of TLS and a token":                    {secret: secret("ca.crt", string(ca.pem), "tls.crt", cert, "tls.key", priv, "token", "hunter2"), header: "Bearer hunter2"},
+		"nothing":                                   {secret: secret(), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
+		"other keys":                                {secret: secret("Token", "hunter2"), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
+		"an empty token":                            {secret: secret("token", ""), wrong: "Secret prom has none of the keys token, username and password, ca.crt, tls.crt and tls.key"},
+		"two ways":                                  {secret: secret("token", "hunter2", "username", "me", "password", "hunter2"), wrong: "Secret prom has both token and username: keep one"},
+		"a user name alone":                         {secret: secret("username", "hunter2"), wrong: "Secret prom has only one of the keys username and password: add the other one"},
+		"a password alone":                          {secret: secret("password", "hunter2"), wrong: "Secret prom has only one of the keys username and password: add the other one"},
+		"a certificate alone":                       {secret: secret("tls.crt", cert), wrong: "Secret prom has only one of the keys tls.crt and tls.key: add the other one"},
+		"a key of another certificate":              {secret: secret("tls.crt", cert, "tls.key", string(other)), wrong: "Secret prom has no matching PEM certificate and key in keys tls.crt and tls.key"},
+		"an invalid certificate":                    {secret: secret("tls.crt", "hunter2", "tls.key", "hunter2"), wrong: "Secret prom has no matching PEM certificate and key in keys tls.crt and tls.key"},
+		"an invalid authority":                      {secret: secret("ca.crt", "hunter2"), wrong: "Secret prom has no PEM certificate in key ca.crt"},
+		"an authority that is a key, twice":         {secret: secret("ca.crt", priv+priv), wrong: "Secret prom has no PEM certificate in key ca.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := credentialsOf(tc.secret)

@@ -42,8 +42,8 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 		address string
 		want    error
 	}{
-		"of a custom address that the service cannot convert":    {"teams+https://prod-12.westeurope.logic.azure.com/workflows/s3cr3t", errAddress},
-		"of a custom address with an option that cannot be read": {"generic+https://host/s3cr3t?disabletls=maybe", errAddress},
+		"for a custom address that the service cannot convert":    {"teams+https://prod-12.westeurope.logic.azure.com/workflows/s3cr3t", errAddress},
+		"for a custom address with an option that cannot be read": {"generic+https://host/s3cr3t?disabletls=maybe", errAddress},
 		"while it sends": {"generic://host/s3cr3t", errService},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,14 +59,14 @@ func TestSend_OutlivesAPanic(t *testing.T) {
 func TestSend_RevealsNothingOfAnAddress(t *testing.T) {
 	const accepted = "the address cannot be used: it does not have the form of service %s, or that service did not accept it"
 	for name, tc := range map[string]struct{ address, want string }{
-		"a password that is not escaped":        {"smtp://ops:Pa%ss!9@mail.example.com:587/", errAddress.Error()},
-		"a user whose name begins the password": {"generic://bot:bot12345@host/%zz", errAddress.Error()},
-		"a password of signs alone":             {"smtp://ops:!%$@mail.example.com/", errAddress.Error()},
-		"an unknown scheme":                     {"Pa-ss9://ops@host", errScheme.Error()},
-		"a token alone":                         {"Pa-ss-9", errScheme.Error()},
-		"a custom address of a service without": {"slack+https://Pa!ss:9@host/", errAddress.Error()},
-		"a service with parts that are missing": {"slack://P!ss-9", fmt.Sprintf(accepted, "slack")},
-		"an unknown option":                     {"smtp://ops:P!ss9@mail.example.com/?P!ss9=P!ss9", fmt.Sprintf(accepted, "smtp")},
+		"a password that is not escaped":               {"smtp://ops:Pa%ss!9@mail.example.com:587/", errAddress.Error()},
+		"a user whose name begins the password":        {"generic://bot:bot12345@host/%zz", errAddress.Error()},
+		"a password of punctuation only":               {"smtp://ops:!%$@mail.example.com/", errAddress.Error()},
+		"an unknown scheme":                            {"Pa-ss9://ops@host", errScheme.Error()},
+		"a token alone":                                {"Pa-ss-9", errScheme.Error()},
+		"a custom address for a service that has none": {"slack+https://Pa!ss:9@host/", errAddress.Error()},
+		"a service with parts that are missing":        {"slack://P!ss-9", fmt.Sprintf(accepted, "slack")},
+		"an unknown option":                            {"smtp://ops:P!ss9@mail.example.com/?P!ss9=P!ss9", fmt.Sprintf(accepted, "smtp")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := newService(tc.address).send(t.Context(), "title", "text"); err == nil || err.Error() != tc.want {
@@ -167,19 +167,19 @@ func TestNotifier_GivesEachServiceItsOwnTime(t *testing.T) {
 // and as a library writes it.
 func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 	for name, tc := range map[string]struct{ address, text, want string }{
-		"the whole of it": {
+		"the whole address": {
 			"smtp://ops:Pa%25ss!9@mail.example.com:587/", "sending to smtp://ops:Pa%25ss!9@mail.example.com:587/ failed", "sending to … failed",
 		},
-		"a password with signs in it": {
+		"a password with punctuation": {
 			"smtp://ops:Pa%25ss!9@mail.example.com:587/", "535 refused: Pa%ss!9", "535 refused: …",
 		},
 		"a password that the library escapes in its own way": {
 			"smtp://ops:Pa%25ss!9@mail.example.com:587/", "GET Pa%25ss%219 failed", "GET … failed",
 		},
-		"a password of signs alone": {
+		"a password of punctuation only": {
 			"smtp://ops:!%24%25~@mail.example.com:587/", "535 refused: !$%~", "535 refused: …",
 		},
-		"a password with what separates parts": {
+		"a password with separators": {
 			"smtp://ops:a:b%2Fc%40d@mail.example.com:587/", "535 refused: a:b/c@d", "535 refused: …",
 		},
 		"a password in quotes": {
@@ -188,7 +188,7 @@ func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 		"a user name that is the beginning of the password": {
 			"generic://bot:bot12345@10.0.0.1/", "403 for bot12345", "403 for …",
 		},
-		"a part that begins a later one": {
+		"a part that is the prefix of a later one": {
 			"generic://10.0.0.1/key/keyABCDEF", "403 for keyABCDEF", "403 for …",
 		},
 		"the userinfo": {
@@ -206,7 +206,7 @@ func TestRedact_LeavesNothingOfTheAddress(t *testing.T) {
 		"an address that cannot be read": {
 			"smtp://ops:Pa%ss!9@mail", "who is Pa%ss!9", "who is …",
 		},
-		"nothing of it": {
+		"no part of the address": {
 			"slack://hook:T00-B00-XXXX@webhook", "no such host", "no such host",
 		},
 	} {

@@ -214,17 +214,17 @@ func TestChart_Refuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no release":                  {nil, "ghcr.io/reboot-operator/manager:unreleased is not the image of a release: set image.tag or manager.image"},
-		"latest":                      {[]string{"--set=image.tag=latest"}, "is not the image of a release"},
-		"one latest":                  {[]string{"--set=image.tag=v1,agent.image.tag=latest"}, "ghcr.io/reboot-operator/agent:latest is not the image of a release: set image.tag or agent.image"},
-		"a word it knows not":         {[]string{"--set=image.tag=v1,agent.tollerations=[]"}, "tollerations"},
-		"an unknown identity":         {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
-		"no agent to replace":         {[]string{"--set=image.tag=v1,agent.maxUnavailable=0%"}, "/agent/maxUnavailable"},
-		"more than all agents":        {[]string{"--set=image.tag=v1,agent.maxUnavailable=101%"}, "/agent/maxUnavailable"},
-		"no manager at all":           {[]string{"--set=image.tag=v1,manager.replicas=0"}, "/manager/replicas"},
-		"an invalid name of a policy": {[]string{"--set=image.tag=v1", `--set-json=policies={"Workers":{}}`}, "Workers"},
-		"an unknown field":            {[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"window":[]}}`}, "policies.workers.window: a RebootPolicy has no such field"},
-		"one further in": {
+		"no release":                   {nil, "ghcr.io/reboot-operator/manager:unreleased is not the image of a release: set image.tag or manager.image"},
+		"latest":                       {[]string{"--set=image.tag=latest"}, "is not the image of a release"},
+		"one latest":                   {[]string{"--set=image.tag=v1,agent.image.tag=latest"}, "ghcr.io/reboot-operator/agent:latest is not the image of a release: set image.tag or agent.image"},
+		"an unknown word":              {[]string{"--set=image.tag=v1,agent.tollerations=[]"}, "tollerations"},
+		"an unknown identity":          {[]string{"--set=image.tag=v1,identity=me"}, "identity"},
+		"maxUnavailable of 0 agents":   {[]string{"--set=image.tag=v1,agent.maxUnavailable=0%"}, "/agent/maxUnavailable"},
+		"more than 100% of the agents": {[]string{"--set=image.tag=v1,agent.maxUnavailable=101%"}, "/agent/maxUnavailable"},
+		"zero managers":                {[]string{"--set=image.tag=v1,manager.replicas=0"}, "/manager/replicas"},
+		"an invalid name of a policy":  {[]string{"--set=image.tag=v1", `--set-json=policies={"Workers":{}}`}, "Workers"},
+		"an unknown field":             {[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"window":[]}}`}, "policies.workers.window: a RebootPolicy has no such field"},
+		"a nested unknown field": {
 			[]string{"--set=image.tag=v1", `--set-json=policies={"workers":{"drain":{"rules":[{"podSelector":{"matchLabels":{"any":"x"}},"acton":"Skip"}]}}}`},
 			"policies.workers.drain.rules[0].acton: a RebootPolicy has no such field",
 		},

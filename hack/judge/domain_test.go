@@ -26,11 +26,11 @@ func TestTake_Domain(t *testing.T) {
 		s.Hooks = &v1alpha1.Hooks{After: []v1alpha1.AnnotationKey{"x/y"}}
 	})
 	histories{
-		"of one zone":                                    {[]func(*story){zones("x", "x"), late, both}, nil},
-		"of two zones":                                   {[]func(*story){zones("x", "y"), late, both}, []Rule{Domain}},
+		"two grants in one zone":                         {[]func(*story){zones("x", "x"), late, both}, nil},
+		"two grants in two zones":                        {[]func(*story){zones("x", "y"), late, both}, []Rule{Domain}},
 		"one after the other":                            {[]func(*story){zones("x", "y"), late, reboot("a", 1), reboot("b", 2)}, nil},
-		"one without a zone":                             {[]func(*story){zones("x", "x"), changes("b", func(n *corev1.Node) { n.Labels = nil }), late, both}, []Rule{Domain}},
-		"of two zones, and no rule":                      {[]func(*story){zones("x", "y"), limitIs(intstr.FromInt32(2)), late, both}, nil},
+		"one node without a zone":                        {[]func(*story){zones("x", "x"), changes("b", func(n *corev1.Node) { n.Labels = nil }), late, both}, []Rule{Domain}},
+		"two grants in two zones, without topologyKey":   {[]func(*story){zones("x", "y"), limitIs(intstr.FromInt32(2)), late, both}, nil},
 		"moved to another zone a moment ago":             {[]func(*story){zones("x", "x"), late, label("b", "zone", "y"), both}, nil},
 		"moved to another zone under its grant":          {[]func(*story){zones("x", "x"), late, both, label("b", "zone", "y")}, nil},
 		"after the Node of the other grant was replaced": {[]func(*story){zones("x", "y"), late, grant("a", 1), deleted("a"), grant("b", 2)}, nil},
@@ -45,11 +45,11 @@ func TestTake_ControlPlane(t *testing.T) {
 	cp := func(name string) func(*story) { return label(name, "node-role.kubernetes.io/control-plane", "") }
 	a, b := all(grant("a", 1), drains("a", 1)), all(grant("b", 2), drains("b", 2))
 	histories{
-		"two at once":             {[]func(*story){two, cp("a"), cp("b"), a, b}, []Rule{ControlPlane}},
-		"by another label":        {[]func(*story){two, label("a", "node-role.kubernetes.io/etcd", "true"), cp("b"), a, b}, []Rule{ControlPlane}},
-		"one and a worker":        {[]func(*story){two, cp("a"), a, b}, nil},
-		"one after the other":     {[]func(*story){two, cp("a"), cp("b"), reboot("a", 1), b}, nil},
-		"the second only granted": {[]func(*story){two, cp("a"), cp("b"), a, grant("b", 2)}, nil},
+		"two at once":                         {[]func(*story){two, cp("a"), cp("b"), a, b}, []Rule{ControlPlane}},
+		"by another label":                    {[]func(*story){two, label("a", "node-role.kubernetes.io/etcd", "true"), cp("b"), a, b}, []Rule{ControlPlane}},
+		"one control-plane node and a worker": {[]func(*story){two, cp("a"), a, b}, nil},
+		"one after the other":                 {[]func(*story){two, cp("a"), cp("b"), reboot("a", 1), b}, nil},
+		"the second one only granted":         {[]func(*story){two, cp("a"), cp("b"), a, grant("b", 2)}, nil},
 	}.check(t)
 	// The manager of one ledger may not know the last write to another ledger.
 	ofAnother := func(s *story) {

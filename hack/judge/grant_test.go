@@ -42,9 +42,9 @@ func TestTake_Grant(t *testing.T) {
 		"a node that is not selected":                 {[]func(*story){ofPool, late, a}, []Rule{Governs}, nil},
 		"a node that is selected":                     {[]func(*story){labelled("a", "p"), ofPool, late, a}, nil, nil},
 		"a node of a policy with a higher priority":   {[]func(*story){labelled("a", "q"), another, late, a}, []Rule{Governs}, nil},
-		"a node that came to it a moment ago":         {[]func(*story){labelled("a", "q"), another, passes(time.Second), a}, nil, []Rule{Governs}},
+		"a node that joined the policy a moment ago":  {[]func(*story){labelled("a", "q"), another, passes(time.Second), a}, nil, []Rule{Governs}},
 		"a node of two policies of the same priority": {[]func(*story){labelled("a", "q"), equal, late, a}, []Rule{Governs}, nil},
-		"a node that nobody knows":                    {[]func(*story){ledger("c", 1, "c")}, []Rule{Governs}, nil},
+		"a node that does not exist":                  {[]func(*story){ledger("c", 1, "c")}, []Rule{Governs}, nil},
 
 		"while another node is not Ready":                       {[]func(*story){down, late, a}, []Rule{Unavailable}, nil},
 		"while another node has just become not Ready":          {[]func(*story){late, down, passes(time.Second), a}, nil, []Rule{Unavailable}},
@@ -54,24 +54,24 @@ func TestTake_Grant(t *testing.T) {
 		"after another node was deleted":                        {[]func(*story){down, late, deleted("b"), a}, nil, nil},
 		"while another node is not Ready, with a limit of two":  {[]func(*story){two, down, late, a}, nil, nil},
 		"while a node that just joined the policy is not Ready": {[]func(*story){labelled("b", "q"), another, down, late, labelled("b", "p"), a}, nil, []Rule{Unavailable}},
-		"to one that is down, which came to it a moment ago": {
+		"to a node that is down and joined the policy a moment ago": {
 			[]func(*story){labelled("a", "q"), another, down, cordons("a", Admin, true), late, labelled("a", "p"), a}, nil, nil,
 		},
-		"to one that was down until a moment ago":         {[]func(*story){down, cordons("a", Admin, true), late, cordons("a", Admin, false), a}, nil, []Rule{Unavailable}},
+		"to a node that was down until a moment ago":      {[]func(*story){down, cordons("a", Admin, true), late, cordons("a", Admin, false), a}, nil, []Rule{Unavailable}},
 		"while a node of another policy is not Ready":     {[]func(*story){labelled("b", "q"), another, down, late, a}, nil, nil},
 		"while a node that shares the limit is not Ready": {[]func(*story){labelled("b", "q"), sharing(), down, late, a}, []Rule{Unavailable}, nil},
 		"while another node holds a grant":                {[]func(*story){a, grant("b", 2)}, []Rule{Unavailable}, nil},
 
-		"an entry goes in mid-drain":                    {[]func(*story){drain, released("a")}, []Rule{Release}, nil},
-		"an entry goes past the point of no return":     {[]func(*story){drain, commits("a", 1), released("a")}, []Rule{Release}, nil},
-		"an entry goes with its policy in mid-drain":    {[]func(*story){drain, policyGone}, []Rule{Release}, nil},
-		"an entry goes before the drain":                {[]func(*story){a, released("a")}, nil, nil},
-		"an entry goes after a drain that was given up": {[]func(*story){drain, aborts("a", 1), released("a")}, nil, nil},
-		"an entry goes after its reboot":                {[]func(*story){drain, commits("a", 1), finishes("a", 1), released("a")}, nil, nil},
-		"an entry goes after its Node":                  {[]func(*story){drain, deleted("a"), joins("a", "2"), released("a")}, nil, nil},
-		"an administrator takes it away":                {[]func(*story){drain, wiped(Admin)}, nil, nil},
+		"an entry is released during the drain":                {[]func(*story){drain, released("a")}, []Rule{Release}, nil},
+		"an entry is released past the point of no return":     {[]func(*story){drain, commits("a", 1), released("a")}, []Rule{Release}, nil},
+		"an entry disappears with its policy during the drain": {[]func(*story){drain, policyGone}, []Rule{Release}, nil},
+		"an entry is released before the drain":                {[]func(*story){a, released("a")}, nil, nil},
+		"an entry is released after a drain that was given up": {[]func(*story){drain, aborts("a", 1), released("a")}, nil, nil},
+		"an entry is released after its reboot":                {[]func(*story){drain, commits("a", 1), finishes("a", 1), released("a")}, nil, nil},
+		"an entry is released after its Node was deleted":      {[]func(*story){drain, deleted("a"), joins("a", "2"), released("a")}, nil, nil},
+		"an administrator removes the entry":                   {[]func(*story){drain, wiped(Admin)}, nil, nil},
 
-		"a grant of a policy that is gone comes into its ledger": {[]func(*story){
+		"a grant of a deleted policy appears in its ledger": {[]func(*story){
 			another, carriesOf("q", "a", 1), ofPool, late,
 			func(s *story) {
 				q := s.records[slices.IndexFunc(s.records, func(r Change) bool { return r.Name == "q" })]
@@ -79,7 +79,7 @@ func TestTake_Grant(t *testing.T) {
 				s.records = append(s.records, q)
 			}, passes(time.Hour), ledger("a", 1, "a"),
 		}, nil, nil},
-		"a grant of the future": {[]func(*story){grantAfter(-time.Minute, "a", 1)}, []Rule{Window}, nil},
+		"a grant dated in the future": {[]func(*story){grantAfter(-time.Minute, "a", 1)}, []Rule{Window}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,9 +103,9 @@ func TestTake_WrongClocks(t *testing.T) {
 		decided time.Duration // age of the decision according to its entry
 		want    []Rule
 	}{
-		"in the window, of the future": {-2 * time.Hour, nil},
-		"in the window, long ago":      {22 * time.Hour, nil},
-		"outside of the window":        {0, []Rule{Window}},
+		"in the window, dated in the future": {-2 * time.Hour, nil},
+		"in the window, long ago":            {22 * time.Hour, nil},
+		"outside of the window":              {0, []Rule{Window}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -139,10 +139,10 @@ func TestTake_Budget(t *testing.T) {
 		return all(goes(uid, ""), func(s *story) { s.records[len(s.records)-1].Pod.Labels = map[string]string{"app": "shop"} })
 	}
 	histories{
-		"half of three is two":              {[]func(*story){three, budget("50%", "shop", "1"), ends("1")}, nil},
-		"half of three is no less than two": {[]func(*story){three, budget("50%", "shop", "1", "2"), ends("1"), ends("2")}, []Rule{Budget}},
-		"of another app":                    {[]func(*story){three, budget("2", "bank"), ends("1")}, nil},
-		"of another app until a moment ago": {[]func(*story){three, budget("2", "bank"), budget("2", "shop"), ends("1")}, []Rule{Budget}},
-		"of this app until a moment ago":    {[]func(*story){three, budget("2", "shop"), budget("2", "bank"), ends("1")}, nil},
+		"50% of three pods is two":                {[]func(*story){three, budget("50%", "shop", "1"), ends("1")}, nil},
+		"50% of three pods is not less than two":  {[]func(*story){three, budget("50%", "shop", "1", "2"), ends("1"), ends("2")}, []Rule{Budget}},
+		"a pod of another app":                    {[]func(*story){three, budget("2", "bank"), ends("1")}, nil},
+		"a pod of another app until a moment ago": {[]func(*story){three, budget("2", "bank"), budget("2", "shop"), ends("1")}, []Rule{Budget}},
+		"a pod of this app until a moment ago":    {[]func(*story){three, budget("2", "shop"), budget("2", "bank"), ends("1")}, nil},
 	}.check(t)
 }

@@ -50,11 +50,11 @@ func TestTake_SharedLimit(t *testing.T) {
 		"a percentage of the nodes of both": {
 			[]func(*story){mine, sharing(), limitIs(intstr.FromString("100%")), grant("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)}, nil,
 		},
-		"two, and its own limit is one": {
+		"two, and the policy's own limit is one": {
 			[]func(*story){labelled("a", "q"), mine, sharing(atMost(1)), limitIs(intstr.FromInt32(2)), granted("a", 1), granted("b", 2), drains("a", 1), drains("b", 2)},
 			[]Rule{Limit},
 		},
-		"two, and its own limit was two": {
+		"two, and the policy's own limit was two": {
 			[]func(*story){
 				labelled("a", "q"), mine, sharing(atMost(2)), limitIs(intstr.FromInt32(2)), granted("a", 1), granted("b", 2),
 				sharing(atMost(1)), drains("a", 1), drains("b", 2),
@@ -64,8 +64,8 @@ func TestTake_SharedLimit(t *testing.T) {
 		"in its own ledger, and it shares another limit": {
 			[]func(*story){mine, sharing(), spec(func(s *v1alpha1.RebootPolicySpec) { s.Concurrency = &v1alpha1.Concurrency{Shared: "q"} }), grant("a", 1), drains("a", 1)}, []Rule{Window},
 		},
-		"of a policy that is not there":                 {[]func(*story){granted("b", 1), drains("b", 1)}, []Rule{Window, Governs}},
-		"in a pause of the other one":                   {[]func(*story){mine, sharing(), spec(paused), granted("b", 1), drains("b", 1)}, nil},
+		"of a policy that does not exist":               {[]func(*story){granted("b", 1), drains("b", 1)}, []Rule{Window, Governs}},
+		"in a pause of the other policy":                {[]func(*story){mine, sharing(), spec(paused), granted("b", 1), drains("b", 1)}, nil},
 		"in a pause":                                    {[]func(*story){mine, sharing(paused), granted("b", 1), drains("b", 1)}, []Rule{Window}},
 		"in a pause that its manager may not have seen": {[]func(*story){mine, sharing(), sharing(paused), granted("b", 1), drains("b", 1)}, nil},
 		"in a pause that its manager has seen":          {[]func(*story){mine, sharing(), sharing(paused), passes(2 * Slack), granted("b", 1), drains("b", 1)}, []Rule{Window}},

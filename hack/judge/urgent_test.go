@@ -67,7 +67,7 @@ func TestTake_Urgent(t *testing.T) {
 		"a request in a pause":                                {[]func(*story){paused, allow, requestsUrgently("a"), a}, []Rule{Window}},
 		"a request that was withdrawn a moment ago":           {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), a}, nil},
 		"a request that was withdrawn long ago":               {[]func(*story){closed, allow, requestsUrgently("a"), withdraws("a"), passes(2 * Slack), a}, []Rule{Window}},
-		"a request of a node that never had any, a while ago": {[]func(*story){closed, allow, asksFor("a"), withdraws("a"), a}, []Rule{Window}},
+		"a withdrawn request that was never urgent":           {[]func(*story){closed, allow, asksFor("a"), withdraws("a"), a}, []Rule{Window}},
 		"two requests, over the limit":                        {[]func(*story){allow, requestsUrgently("a"), requestsUrgently("b"), both}, []Rule{Unavailable, Limit}},
 	}.check(t)
 }

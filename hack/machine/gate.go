@@ -8,7 +8,7 @@ import (
 // Gate is passed by a program before each of its actions. It can hold the program, as SIGSTOP does.
 type Gate struct {
 	mu   sync.Mutex
-	held chan struct{} // closed when it is let go; nil: it is not held
+	held chan struct{} // closed when the program is released, nil if it is not held
 }
 
 // Hold stops the program at its next Pass.

@@ -142,7 +142,7 @@ func (m *Machine) LetNeedReturn() {
 	m.needReturns = true
 }
 
-// Return reports the need that the last boot was to end once more, if there was one that returns.
+// Return reports again the need that the last boot should have ended, if that need returns.
 func (m *Machine) Return() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -163,7 +163,7 @@ func TestScan_TakesOneProgramAndNothingElse(t *testing.T) {
 		"file capabilities":           {tape(t, tape(t, nil, capable), layer), false},
 		"writable by all users":       {tape(t, tape(t, nil, tar.Header{Name: "manager", Mode: 0o777}), layer), false},
 		"a shell next to the program": {tape(t, tape(t, nil, program, tar.Header{Name: "bin/sh", Mode: 0o755}), layer), false},
-		"a link to it":                {tape(t, tape(t, nil, tar.Header{Name: "bin/sh", Linkname: "/manager", Typeflag: tar.TypeSymlink, Mode: 0o777}), layer), false},
+		"a link to a shell":           {tape(t, tape(t, nil, tar.Header{Name: "bin/sh", Linkname: "/manager", Typeflag: tar.TypeSymlink, Mode: 0o777}), layer), false},
 		"another program":             {tape(t, tape(t, nil, tar.Header{Name: "busybox", Mode: 0o755}), layer), false},
 		"an empty layer":              {tape(t, tape(t, nil), layer), false},
 		"no layer":                    {tape(t, []byte("{}"), tar.Header{Name: "index.json"}), false},

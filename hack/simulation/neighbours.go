@@ -91,8 +91,8 @@ func (i injector) closeBudget(h *host, d Fault) bool {
 	return true
 }
 
-// untilCoped returns a function that reports whether the Node still exists and so still returns
-// false for it.
+// untilCoped returns a function that reports whether the Node still exists and the given function
+// still returns false for it.
 func (i injector) untilCoped(h *host, so func(*corev1.Node) bool) func() bool {
 	node, ok := apiserver.Read[*corev1.Node](i.store, h.name)
 	return func() bool {

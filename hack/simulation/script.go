@@ -89,7 +89,8 @@ const (
 	KeepBootID What = "keep a boot ID"
 	// LetNeedReturn makes a need come back after each boot, until the operator grants no more reboots for it.
 	LetNeedReturn What = "let a need return"
-	// FillAnnotations leaves no room in the annotations of a Node, until it shows a need all the same.
+	// FillAnnotations leaves no room in the annotations of a Node, until it shows a need in spite of
+	// that.
 	FillAnnotations What = "fill the annotations of a node"
 	// StripGrants takes the grants of a Node out of the manager's writes, until one was withdrawn.
 	StripGrants What = "strip the grants of a node"

@@ -27,20 +27,20 @@ func TestPatch_ChangesOnlyTheFieldsThatItNames(t *testing.T) {
 		patch  func(p *Patch)
 		change func(n *corev1.Node)
 	}{
-		"nothing":                 {func(*Patch) {}, func(*corev1.Node) {}},
-		"an annotation":           {func(p *Patch) { p.Annotate("a", "2") }, func(n *corev1.Node) { n.Annotations["a"] = "2" }},
-		"no annotation":           {func(p *Patch) { p.RemoveAnnotation("a") }, func(n *corev1.Node) { delete(n.Annotations, "a") }},
-		"an annotation not there": {func(p *Patch) { p.RemoveAnnotation("c") }, func(*corev1.Node) {}},
-		"a label":                 {func(p *Patch) { p.Label("c", "2") }, func(n *corev1.Node) { n.Labels["c"] = "2" }},
-		"no label":                {func(p *Patch) { p.RemoveLabel("b") }, func(n *corev1.Node) { delete(n.Labels, "b") }},
-		"a condition":             {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "One", Message: "two"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "two" }},
-		"a condition, no message": {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "One"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "" }},
-		"no condition":            {func(p *Patch) { p.RemoveCondition("A") }, func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[1:] }},
-		"no cordon":               {func(p *Patch) { p.Uncordon() }, func(n *corev1.Node) { n.Spec.Unschedulable = false }},
-		"a cordon after all":      {func(p *Patch) { p.Uncordon(); p.Cordon() }, func(*corev1.Node) {}},
-		"other taints":            {func(p *Patch) { p.Taint([]corev1.Taint{{Key: "b"}}) }, func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }},
-		"no taints":               {func(p *Patch) { p.Taint(nil) }, func(n *corev1.Node) { n.Spec.Taints = nil }},
-		"an end and an addition":  {func(p *Patch) { p.Uncordon(); p.Annotate("c", "2") }, func(n *corev1.Node) { n.Spec.Unschedulable, n.Annotations["c"] = false, "2" }},
+		"nothing":                           {func(*Patch) {}, func(*corev1.Node) {}},
+		"an annotation":                     {func(p *Patch) { p.Annotate("a", "2") }, func(n *corev1.Node) { n.Annotations["a"] = "2" }},
+		"no annotation":                     {func(p *Patch) { p.RemoveAnnotation("a") }, func(n *corev1.Node) { delete(n.Annotations, "a") }},
+		"an annotation that does not exist": {func(p *Patch) { p.RemoveAnnotation("c") }, func(*corev1.Node) {}},
+		"a label":                           {func(p *Patch) { p.Label("c", "2") }, func(n *corev1.Node) { n.Labels["c"] = "2" }},
+		"no label":                          {func(p *Patch) { p.RemoveLabel("b") }, func(n *corev1.Node) { delete(n.Labels, "b") }},
+		"a condition":                       {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "One", Message: "two"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "two" }},
+		"a condition, no message":           {func(p *Patch) { p.Condition(corev1.NodeCondition{Type: "B", Reason: "One"}) }, func(n *corev1.Node) { n.Status.Conditions[1].Message = "" }},
+		"no condition":                      {func(p *Patch) { p.RemoveCondition("A") }, func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[1:] }},
+		"no cordon":                         {func(p *Patch) { p.Uncordon() }, func(n *corev1.Node) { n.Spec.Unschedulable = false }},
+		"a cordon after all":                {func(p *Patch) { p.Uncordon(); p.Cordon() }, func(*corev1.Node) {}},
+		"other taints":                      {func(p *Patch) { p.Taint([]corev1.Taint{{Key: "b"}}) }, func(n *corev1.Node) { n.Spec.Taints = n.Spec.Taints[1:] }},
+		"no taints":                         {func(p *Patch) { p.Taint(nil) }, func(n *corev1.Node) { n.Spec.Taints = nil }},
+		"an end and an addition":            {func(p *Patch) { p.Uncordon(); p.Annotate("c", "2") }, func(n *corev1.Node) { n.Spec.Unschedulable, n.Annotations["c"] = false, "2" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := New("")

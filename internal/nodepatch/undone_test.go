@@ -60,7 +60,7 @@ func TestPatch_UndoneNamesFieldsThatTheResponseLacks(t *testing.T) {
 			func(n *corev1.Node) { delete(n.Annotations, "c"); delete(n.Labels, "c") },
 			[]string{"annotation c", "label c"},
 		},
-		"things of others added": {
+		"fields of other programs are added": {
 			func(p *Patch) { p.Annotate("c", "1"); p.Taint(nil) },
 			func(n *corev1.Node) {
 				n.Annotations["stamped"], n.Labels["stamped"] = "now", "now"

@@ -14,11 +14,11 @@ func TestFor_EndsWithThePauseOrTheContext(t *testing.T) {
 		ends, lasts time.Duration
 		over        bool
 	}{
-		"the pause is over":          {2 * time.Second, time.Second, true},
-		"the context ends before":    {time.Second, time.Hour, false},
-		"the context ends at once":   {0, time.Hour, false},
-		"nothing to wait for":        {time.Second, 0, true},
-		"the pause is over long ago": {time.Second, -time.Hour, true},
+		"the pause is over":        {2 * time.Second, time.Second, true},
+		"the context ends before":  {time.Second, time.Hour, false},
+		"the context ends at once": {0, time.Hour, false},
+		"nothing to wait for":      {time.Second, 0, true},
+		"the pause ended long ago": {time.Second, -time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -31,14 +31,14 @@ func TestRebootOf(t *testing.T) {
 		phase  underway.RebootState
 		ago    time.Duration
 	}{
-		"in the ledger alone": {phase: underway.StateGranted, ago: time.Minute},
-		"published":           {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: underway.StateGranted, ago: time.Minute},
-		"hooks":               {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: underway.StateHooks, ago: 50 * time.Second},
+		"only in the ledger": {phase: underway.StateGranted, ago: time.Minute},
+		"published":          {node: []func(*corev1.Node){Granted("w", 7, 30*time.Second)}, phase: underway.StateGranted, ago: time.Minute},
+		"hooks":              {policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){hooks}, phase: underway.StateHooks, ago: 50 * time.Second},
 		"hooks that are about to begin": {
 			policy: []func(*v1alpha1.RebootPolicy){hooked}, node: []func(*corev1.Node){Annotated(v1alpha1.AnnotationHooks, `{"seq":7,"stage":"Before"}`)},
 			phase: underway.StateHooks, ago: time.Minute,
 		},
-		"an earlier grant's past": {node: []func(*corev1.Node){Progressed(6, protocol.PhaseAborted, time.Hour)}, phase: underway.StateGranted, ago: time.Minute},
+		"an earlier grant that is over": {node: []func(*corev1.Node){Progressed(6, protocol.PhaseAborted, time.Hour)}, phase: underway.StateGranted, ago: time.Minute},
 		"draining": {
 			node: []func(*corev1.Node){Granted("w", 7, time.Minute), Progressed(7, protocol.PhaseDraining, 50*time.Second)}, phase: underway.StateDraining, ago: 50 * time.Second,
 		},

@@ -226,11 +226,11 @@ func TestConvert_NodesThatNoSelectorCanHold(t *testing.T) {
 		intolerant bool // does not tolerate the control plane's taint, which needs another expression
 		want       string
 	}{
-		"as much as a policy takes": {labelled(32), append(expressions(7), names(64)...), false, ""},
-		"expressions":               {nil, expressions(9), false, tooLarge("9 expressions; a policy takes 8")},
-		"expressions, with ours":    {nil, expressions(8), true, tooLarge("9 expressions; a policy takes 8")},
-		"values":                    {nil, names(65), false, tooLarge("65 values of kubernetes.io/hostname; a policy takes 64")},
-		"labels":                    {labelled(33), nil, false, tooLarge("33 labels; a policy takes 32")},
+		"as many terms as a policy allows": {labelled(32), append(expressions(7), names(64)...), false, ""},
+		"expressions":                      {nil, expressions(9), false, tooLarge("9 expressions; a policy takes 8")},
+		"expressions, with ours":           {nil, expressions(8), true, tooLarge("9 expressions; a policy takes 8")},
+		"values":                           {nil, names(65), false, tooLarge("65 values of kubernetes.io/hostname; a policy takes 64")},
+		"labels":                           {labelled(33), nil, false, tooLarge("33 labels; a policy takes 32")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := makeInstallation()
@@ -297,9 +297,9 @@ func TestConvert_EachThingIsOneLineOfTheReport(t *testing.T) {
 // reboots in these cases.
 func TestConvert_NeverStaysNever(t *testing.T) {
 	for name, args := range map[string][]string{
-		"no day":                        {"--reboot-days="},
-		"every pod blocks":              {"--blocking-pod-selector=a=b", "--blocking-pod-selector="},
-		"no day, and hours at midnight": {"--reboot-days=", "--start-time=22:00", "--end-time=4:00"},
+		"no day":                             {"--reboot-days="},
+		"every pod blocks":                   {"--blocking-pod-selector=a=b", "--blocking-pod-selector="},
+		"no days, and hours around midnight": {"--reboot-days=", "--start-time=22:00", "--end-time=4:00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := convert(makeInstallation(args...))

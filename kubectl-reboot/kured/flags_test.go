@@ -111,11 +111,11 @@ func TestFindContainer(t *testing.T) {
 		container corev1.Container
 		want      []string
 	}{
-		"command":          {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}}, []string{"--a"}},
-		"command and args": {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}, Args: []string{"--b"}}, []string{"--a", "--b"}},
-		"behind a wrapper": {corev1.Container{Command: []string{"/sbin/tini", "--", "kured"}, Args: []string{"--b"}}, []string{"--b"}},
-		"entry point":      {corev1.Container{Image: "reg:5000/x/kured:1@sha256:2", Args: []string{"--b"}}, []string{"--b"}},
-		"a value of its name": {
+		"command":              {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}}, []string{"--a"}},
+		"command and args":     {corev1.Container{Command: []string{"/usr/bin/kured", "--a"}, Args: []string{"--b"}}, []string{"--a", "--b"}},
+		"started by a wrapper": {corev1.Container{Command: []string{"/sbin/tini", "--", "kured"}, Args: []string{"--b"}}, []string{"--b"}},
+		"entry point":          {corev1.Container{Image: "reg:5000/x/kured:1@sha256:2", Args: []string{"--b"}}, []string{"--b"}},
+		"another flag with the value kured": {
 			corev1.Container{Image: "kured:1", Args: []string{"--reboot-days", "mon", "--ds-namespace", "kured", "--b"}},
 			[]string{"--reboot-days", "mon", "--ds-namespace", "kured", "--b"},
 		},

@@ -21,14 +21,14 @@ func TestSchedule(t *testing.T) {
 		args []string
 		want []v1alpha1.Window
 	}{
-		"the defaults are always":           {nil, nil},
-		"and so is the chart's last minute": {[]string{"--start-time=0:00", "--end-time=23:59"}, nil},
-		"every day by other names":          {[]string{"--reboot-days=0,1,2,3,4,5,SATURDAY"}, nil},
-		"whole days":                        {[]string{"--reboot-days=sat,su"}, []v1alpha1.Window{makeWindow("kured", weekend, "00:00", "24h", "")}},
-		"hours":                             {[]string{"--start-time=9am", "--end-time=05:30pm", "--time-zone=Asia/Tokyo"}, []v1alpha1.Window{makeWindow("kured", nil, "09:00", "8h30m", "Asia/Tokyo")}},
-		"an end with a second 59 is kept":   {[]string{"--start-time=1", "--end-time=2:59:59"}, []v1alpha1.Window{makeWindow("kured", nil, "01:00", "2h", "")}},
-		"a start with seconds is later":     {[]string{"--start-time=1:00:01", "--end-time=2:00"}, []v1alpha1.Window{makeWindow("kured", nil, "01:01", "59m", "")}},
-		"nights, every day":                 {[]string{"--start-time=22:00", "--end-time=4:00"}, []v1alpha1.Window{makeWindow("kured", nil, "22:00", "6h", "")}},
+		"the defaults are always open":                {nil, nil},
+		"the chart's last minute is always open, too": {[]string{"--start-time=0:00", "--end-time=23:59"}, nil},
+		"every day by other names":                    {[]string{"--reboot-days=0,1,2,3,4,5,SATURDAY"}, nil},
+		"whole days":                                  {[]string{"--reboot-days=sat,su"}, []v1alpha1.Window{makeWindow("kured", weekend, "00:00", "24h", "")}},
+		"hours":                                       {[]string{"--start-time=9am", "--end-time=05:30pm", "--time-zone=Asia/Tokyo"}, []v1alpha1.Window{makeWindow("kured", nil, "09:00", "8h30m", "Asia/Tokyo")}},
+		"an end with a second 59 is kept":             {[]string{"--start-time=1", "--end-time=2:59:59"}, []v1alpha1.Window{makeWindow("kured", nil, "01:00", "2h", "")}},
+		"a start with seconds is later":               {[]string{"--start-time=1:00:01", "--end-time=2:00"}, []v1alpha1.Window{makeWindow("kured", nil, "01:01", "59m", "")}},
+		"nights, every day":                           {[]string{"--start-time=22:00", "--end-time=4:00"}, []v1alpha1.Window{makeWindow("kured", nil, "22:00", "6h", "")}},
 		"nights, on some days": {[]string{"--start-time=22:00", "--end-time=4:00", "--reboot-days=sa,su"}, []v1alpha1.Window{
 			makeWindow("before-midnight", weekend, "22:00", "2h", ""), makeWindow("after-midnight", weekend, "00:00", "4h", ""),
 		}},
@@ -59,13 +59,13 @@ func TestZone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		zone, variable, want string
 	}{
-		"none":                               {"", "", ""},
-		"UTC":                                {"UTC", "", ""},
-		"a name":                             {"Europe/Berlin", "", "Europe/Berlin"},
-		"the container's":                    {"Local", "", ""},
-		"the container's by TZ":              {"Local", "Europe/Berlin", "Europe/Berlin"},
-		"the container's by TZ with a colon": {"Local", ":UTC", ""},
-		"the container's by nonsense":        {"Local", "CET-1CEST,M3.5.0", ""},
+		"none":                         {"", "", ""},
+		"UTC":                          {"UTC", "", ""},
+		"a name":                       {"Europe/Berlin", "", "Europe/Berlin"},
+		"the container's":              {"Local", "", ""},
+		"the container's zone from TZ": {"Local", "Europe/Berlin", "Europe/Berlin"},
+		"the container's zone from TZ with a colon": {"Local", ":UTC", ""},
+		"an invalid TZ of the container":            {"Local", "CET-1CEST,M3.5.0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := makeInstallation("--time-zone="+tc.zone, "--start-time=1:00")

@@ -55,14 +55,14 @@ func TestLine_HasNothingButTheColoursOfItsTheme(t *testing.T) {
 		"text stays as it is":              {colours, "ä → ✓ 日本\u200d", "ä → ✓ 日本\u200d"},
 		"colours of the theme":             {colours, "\x1b[1;31mx\x1b[0m y", "\x1b[1;31mx\x1b[0m y"},
 		"a theme without colours has none": {Theme{}, "\x1b[1;31mx\x1b[0m", "\uFFFD[1;31mx\uFFFD[0m"},
-		"colours of no theme":              {colours, "\x1b[8mx\x1b[1;32m", "\uFFFD[8mx\uFFFD[1;32m"},
-		"one inside of another":            {colours, "\x1b[\x1b[0m2J", "\uFFFD[\x1b[0m2J"},
+		"colours of another theme":         {colours, "\x1b[8mx\x1b[1;32m", "\uFFFD[8mx\uFFFD[1;32m"},
+		"one colour inside another":        {colours, "\x1b[\x1b[0m2J", "\uFFFD[\x1b[0m2J"},
 		"a title and a cleared screen":     {colours, "\x1b]0;x\x07\x1b[2J", "\uFFFD]0;x\uFFFD\uFFFD[2J"},
 		"C0 and DEL":                       {colours, "\x00\b\v\x7f", "\uFFFD\uFFFD\uFFFD\uFFFD"},
 		"C1":                               {colours, "\u0080\u009b2J\u009f\u00a0", "\uFFFD\uFFFD2J\uFFFD\u00a0"},
 		"a byte that is CSI in Latin-1":    {colours, "\x9b2J", "\uFFFD2J"},
-		"letters turned round":             {colours, "\u202a\u202e\u2066\u2069", "\uFFFD\uFFFD\uFFFD\uFFFD"},
-		"no line ends inside of a line":    {colours, "a\nb\tc\r\nd", "a b c  d"},
+		"reversed letters":                 {colours, "\u202a\u202e\u2066\u2069", "\uFFFD\uFFFD\uFFFD\uFFFD"},
+		"line breaks within a line":        {colours, "a\nb\tc\r\nd", "a b c  d"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

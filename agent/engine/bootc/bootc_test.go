@@ -186,12 +186,12 @@ func TestLook_LockedDeploymentIsNotANeed(t *testing.T) {
 func TestLook_UnreadableStateIsUnknown_Behaviour7(t *testing.T) {
 	whole := newOSTree(t, false).testdata("staged-deployment")
 	for name, tc := range map[string]struct{ content, want string }{
-		"half a file":     {whole[:len(whole)/2], "it is not a GVariant dictionary"},
-		"nothing in it":   {"", "it does not name a deployment"},
-		"noise":           {strings.Repeat("\xff", 300), "it is not a GVariant dictionary"},
-		"no target":       {newOSTree(t, false).testdata("staged-deployment-no-target"), "it does not name a deployment"},
-		"a path for name": {strings.Replace(whole, c2, "../"+c2[3:], 1), "it does not name a deployment"},
-		"no end":          {strings.Repeat("x", maxBytes+1), "it is not a GVariant dictionary"},
+		"half a file":      {whole[:len(whole)/2], "it is not a GVariant dictionary"},
+		"nothing in it":    {"", "it does not name a deployment"},
+		"noise":            {strings.Repeat("\xff", 300), "it is not a GVariant dictionary"},
+		"no target":        {newOSTree(t, false).testdata("staged-deployment-no-target"), "it does not name a deployment"},
+		"a path as a name": {strings.Replace(whole, c2, "../"+c2[3:], 1), "it does not name a deployment"},
+		"no end":           {strings.Repeat("x", maxBytes+1), "it is not a GVariant dictionary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newOSTree(t, false)
@@ -220,11 +220,11 @@ func TestLook_UnreadableStateIsUnknown_Behaviour7(t *testing.T) {
 
 func TestEngine_IsAbsentIfItIsNotNamedAndDoesNotSuitTheHost(t *testing.T) {
 	for name, spoil := range map[string]func(*harness){
-		"no bootc":             func(h *harness) { h.remove("usr/bin/bootc") },
-		"rpm-ostree serves it": func(h *harness) { h.write("usr/bin/rpm-ostree", "") },
-		"no image was booted":  func(h *harness) { h.remove("run/ostree-booted") },
-		"a file for a folder":  func(h *harness) { h.remove("usr"); h.write("usr", "") },
-		"no host":              func(h *harness) { h.engine.HostRoot = h.path("missing") },
+		"no bootc":                   func(h *harness) { h.remove("usr/bin/bootc") },
+		"rpm-ostree serves the host": func(h *harness) { h.write("usr/bin/rpm-ostree", "") },
+		"no image was booted":        func(h *harness) { h.remove("run/ostree-booted") },
+		"a file instead of a folder": func(h *harness) { h.remove("usr"); h.write("usr", "") },
+		"no host":                    func(h *harness) { h.engine.HostRoot = h.path("missing") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newOSTree(t, false)

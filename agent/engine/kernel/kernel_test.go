@@ -181,9 +181,9 @@ func TestInstalled(t *testing.T) {
 			[]string{"usr/lib/modules/" + one + "/modules.dep", "usr/lib/modules/updates/modules.dep", "usr/lib/modules/README"},
 			[]string{one},
 		},
-		"the folder of a host that is not merged": {[]string{"lib/modules/" + one + "/modules.dep"}, []string{one}},
-		"an empty folder next to it":              {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
-		"images alone":                            {[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-" + two, "boot/initrd.img-6.1.0-11-amd64"}, []string{two, one}},
+		"a host without merged /usr":  {[]string{"lib/modules/" + one + "/modules.dep"}, []string{one}},
+		"an empty folder in addition": {[]string{"usr/lib/modules/README", "lib/modules/" + one + "/modules.dep"}, []string{one}},
+		"images alone":                {[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-" + two, "boot/initrd.img-6.1.0-11-amd64"}, []string{two, one}},
 		"a file that is not an image": {
 			[]string{"boot/vmlinuz-" + one, "boot/vmlinuz-0-rescue-3f2a", "boot/vmlinuz", "boot/vmlinuz-6.1.0-11-amd64/x"}, []string{one},
 		},
@@ -247,26 +247,26 @@ func TestReport(t *testing.T) {
 		installed []string
 		want      engine.Report
 	}{
-		"the newest one runs":                {"6.1.0-10-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, upToDate("6.1.0-10-amd64")},
-		"a newer one is installed":           {"6.1.0-9-amd64", []string{"6.1.0-10-amd64", "6.1.0-9-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
-		"the newest of several is reported":  {"6.1.0-8-amd64", []string{"6.1.0-9-amd64", "6.1.0-11-amd64", "6.1.0-10-amd64"}, needs("6.1.0-11-amd64", "6.1.0-8-amd64")},
-		"the running one was removed":        {"6.1.0-9-amd64", []string{"6.1.0-10-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
-		"another flavour is not a successor": {"6.1.0-9-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-cloud-amd64"}, upToDate("6.1.0-9-amd64")},
-		"within a flavour": {
+		"the newest kernel runs":                          {"6.1.0-10-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-amd64"}, upToDate("6.1.0-10-amd64")},
+		"a newer kernel is installed":                     {"6.1.0-9-amd64", []string{"6.1.0-10-amd64", "6.1.0-9-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
+		"the newest of several newer kernels is reported": {"6.1.0-8-amd64", []string{"6.1.0-9-amd64", "6.1.0-11-amd64", "6.1.0-10-amd64"}, needs("6.1.0-11-amd64", "6.1.0-8-amd64")},
+		"the running kernel was removed":                  {"6.1.0-9-amd64", []string{"6.1.0-10-amd64"}, needs("6.1.0-10-amd64", "6.1.0-9-amd64")},
+		"another flavour is not a successor":              {"6.1.0-9-amd64", []string{"6.1.0-9-amd64", "6.1.0-10-cloud-amd64"}, upToDate("6.1.0-9-amd64")},
+		"a newer kernel of the same flavour": {
 			"6.1.0-9-cloud-amd64",
 			[]string{"6.1.0-9-cloud-amd64", "6.1.0-10-cloud-amd64", "6.1.0-11-amd64"},
 			needs("6.1.0-10-cloud-amd64", "6.1.0-9-cloud-amd64"),
 		},
-		"the next release of a distribution is one": {
+		"the kernel of a distribution's next release is a successor": {
 			"6.13.9-200.fc41.x86_64",
 			[]string{"6.13.9-200.fc41.x86_64", "6.14.0-63.fc42.x86_64"},
 			needs("6.14.0-63.fc42.x86_64", "6.13.9-200.fc41.x86_64"),
 		},
-		"a release after its candidate":      {"6.7.0-rc8", []string{"6.7.0-rc8", "6.7.0"}, needs("6.7.0", "6.7.0-rc8")},
-		"a candidate of the next one":        {"6.7.0", []string{"6.7.0", "6.8.0-rc1"}, needs("6.8.0-rc1", "6.7.0")},
-		"older ones only":                    {"6.1.0-10-amd64", []string{"6.1.0-9-amd64"}, upToDate("6.1.0-10-amd64")},
-		"the same kernel under another name": {"6.7-1", []string{"6.7.0-1"}, upToDate("6.7-1")},
-		"none is installed":                  {"6.1.0-10-amd64", nil, noKernel},
+		"a release after its release candidate":   {"6.7.0-rc8", []string{"6.7.0-rc8", "6.7.0"}, needs("6.7.0", "6.7.0-rc8")},
+		"a release candidate of the next version": {"6.7.0", []string{"6.7.0", "6.8.0-rc1"}, needs("6.8.0-rc1", "6.7.0")},
+		"only older kernels":                      {"6.1.0-10-amd64", []string{"6.1.0-9-amd64"}, upToDate("6.1.0-10-amd64")},
+		"the same kernel under another name":      {"6.7-1", []string{"6.7.0-1"}, upToDate("6.7-1")},
+		"no kernel is installed":                  {"6.1.0-10-amd64", nil, noKernel},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -30,11 +30,11 @@ func TestJudge_LockedDeploymentOfAFleetLockClient(t *testing.T) {
 		list []deployment
 		want engine.Report
 	}{
-		"locked":                            {[]deployment{locked, booted}, want},
-		"before one that is pending":        {[]deployment{locked, {version: "40.0", checksum: sum}, booted}, want},
-		"nothing is staged":                 {[]deployment{booted}, upToDate},
-		"the staged deployment is unlocked": {[]deployment{{version: "40.2", checksum: sum, staged: true}, booted}, needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")},
-		"no deployment is booted yet":       {[]deployment{locked}, notFromOstree},
+		"locked": {[]deployment{locked, booted}, want},
+		"a locked deployment before a pending one": {[]deployment{locked, {version: "40.0", checksum: sum}, booted}, want},
+		"nothing is staged":                        {[]deployment{booted}, upToDate},
+		"the staged deployment is unlocked":        {[]deployment{{version: "40.2", checksum: sum, staged: true}, booted}, needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot.")},
+		"no deployment is booted yet":              {[]deployment{locked}, notFromOstree},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, judge(tc.list, "Zincati")); diff != "" {
@@ -57,13 +57,13 @@ func TestJudge(t *testing.T) {
 		list []deployment
 		want engine.Report
 	}{
-		"the booted one alone":                       {[]deployment{booted}, upToDate},
-		"the booted one before the one to roll back": {[]deployment{booted, {version: "40.0"}}, upToDate},
-		"a staged one": {
+		"only the booted deployment":                {[]deployment{booted}, upToDate},
+		"the booted deployment before the rollback": {[]deployment{booted, {version: "40.0"}}, upToDate},
+		"a staged deployment": {
 			[]deployment{{version: "40.2", checksum: sum, staged: true}, booted, {version: "40.0"}},
 			needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2 (0123456789ab); it runs after a reboot."),
 		},
-		"a pending one that is not staged": {
+		"a pending deployment that is not staged": {
 			[]deployment{{version: "40.0", checksum: sum}, booted},
 			needing("40.0", "40.1 (0123456789ab.0)", "rpm-ostree boots version 40.0 (0123456789ab) next; it runs after a reboot."),
 		},
@@ -71,15 +71,15 @@ func TestJudge(t *testing.T) {
 			[]deployment{{version: "40.1", checksum: strings.Repeat("f", 64), staged: true}, booted},
 			needing("40.1", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.1 (ffffffffffff); it runs after a reboot."),
 		},
-		"one without a version": {
+		"a deployment without a version": {
 			[]deployment{{checksum: sum, staged: true}, booted},
 			needing("0123456789ab", "40.1 (0123456789ab.0)", "rpm-ostree has staged commit 0123456789ab; it runs after a reboot."),
 		},
-		"one without a checksum": {
+		"a deployment without a checksum": {
 			[]deployment{{version: "40.2", staged: true}, booted},
 			needing("40.2", "40.1 (0123456789ab.0)", "rpm-ostree has staged version 40.2; it runs after a reboot."),
 		},
-		"one without any name": {
+		"a deployment without a version and a checksum": {
 			[]deployment{{}, booted}, needing("", "40.1 (0123456789ab.0)", "rpm-ostree boots another deployment next; it runs after a reboot."),
 		},
 		"the same commit with other kernel arguments": {
@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 			[]deployment{{version: "40.2", staged: true}, {booted: true}},
 			needing("40.2", "", "rpm-ostree has staged version 40.2; it runs after a reboot."),
 		},
-		"a locked one (behaviour 11)": {
+		"a locked deployment (behaviour 11)": {
 			[]deployment{{version: "40.2", checksum: sum, staged: true, locked: true}, booted},
 			engine.UpToDate(Name, "rpm-ostree has staged version 40.2 (0123456789ab), which is locked: a reboot leaves it out until it is finalized."),
 		},
@@ -102,9 +102,9 @@ func TestJudge(t *testing.T) {
 			[]deployment{{version: "40.2", staged: true, locked: true}, {version: "40.0", checksum: sum}, booted},
 			needing("40.0", "40.1 (0123456789ab.0)", "rpm-ostree boots version 40.0 (0123456789ab) next; it runs after a reboot."),
 		},
-		"one that is locked further down": {[]deployment{booted, {version: "40.2", staged: true, locked: true}}, upToDate},
-		"none at all":                     {nil, notFromOstree},
-		"none that is booted":             {[]deployment{{version: "40.2", staged: true}, {version: "40.1"}}, notFromOstree},
+		"a locked deployment further down": {[]deployment{booted, {version: "40.2", staged: true, locked: true}}, upToDate},
+		"no deployments":                   {nil, notFromOstree},
+		"no booted deployment":             {[]deployment{{version: "40.2", staged: true}, {version: "40.1"}}, notFromOstree},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -237,20 +237,20 @@ func TestDecodeDeployments_RefusesInvalidLists(t *testing.T) {
 		value any
 		want  string
 	}{
-		"text":                    {"text", "type s instead of aa{sv}"},
-		"a dictionary":            {properties{}, "type a{sv} instead of aa{sv}"},
-		"dictionaries of text":    {[]map[string]string{}, "type aa{ss} instead of aa{sv}"},
-		"texts":                   {[]string{"a"}, "type as instead of aa{sv}"},
-		"booted as text":          {one("booted", "true"), "deployment 1: booted is of type s"},
-		"booted as a number":      {one("booted", int32(1)), "deployment 1: booted is of type i"},
-		"a variant in a variant":  {one("booted", dbus.MakeVariant(true)), "deployment 1: booted is of type v"},
-		"staged as a list":        {one("staged", []bool{true}), "deployment 1: staged is of type ab"},
-		"locked as a number":      {one("finalization-locked", uint64(1)), "deployment 1: finalization-locked is of type t"},
-		"version as a number":     {one("version", 40.1), "deployment 1: version is of type d"},
-		"checksum as bytes":       {one("checksum", []byte(sum)), "deployment 1: checksum is of type ay"},
-		"version as a path":       {one("version", dbus.ObjectPath("/")), "deployment 1: version is of type o"},
-		"several booted at once":  {[]properties{variants(map[string]any{"booted": true}), variants(map[string]any{"booted": true})}, "2 deployments are booted at once"},
-		"several things at fault": {one("staged", "a"), "deployment 1: staged is of type s"},
+		"text":                   {"text", "type s instead of aa{sv}"},
+		"a dictionary":           {properties{}, "type a{sv} instead of aa{sv}"},
+		"dictionaries of text":   {[]map[string]string{}, "type aa{ss} instead of aa{sv}"},
+		"texts":                  {[]string{"a"}, "type as instead of aa{sv}"},
+		"booted as text":         {one("booted", "true"), "deployment 1: booted is of type s"},
+		"booted as a number":     {one("booted", int32(1)), "deployment 1: booted is of type i"},
+		"a variant in a variant": {one("booted", dbus.MakeVariant(true)), "deployment 1: booted is of type v"},
+		"staged as a list":       {one("staged", []bool{true}), "deployment 1: staged is of type ab"},
+		"locked as a number":     {one("finalization-locked", uint64(1)), "deployment 1: finalization-locked is of type t"},
+		"version as a number":    {one("version", 40.1), "deployment 1: version is of type d"},
+		"checksum as bytes":      {one("checksum", []byte(sum)), "deployment 1: checksum is of type ay"},
+		"version as a path":      {one("version", dbus.ObjectPath("/")), "deployment 1: version is of type o"},
+		"several booted at once": {[]properties{variants(map[string]any{"booted": true}), variants(map[string]any{"booted": true})}, "2 deployments are booted at once"},
+		"several errors at once": {one("staged", "a"), "deployment 1: staged is of type s"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,8 @@ func TestFinalizer(t *testing.T) {
 			deployments: []hosttest.Deployment{locked, running},
 			calls:       []string{"RegisterClient", "FinalizeDeployment", "Start"},
 		},
-		"one that the client has finalized": {deployments: []hosttest.Deployment{{Version: "40.2", Staged: true}, running}},
-		"nothing is staged":                 {deployments: []hosttest.Deployment{running}, want: errNothingStaged.Error()},
+		"a deployment that the client has finalized": {deployments: []hosttest.Deployment{{Version: "40.2", Staged: true}, running}},
+		"nothing is staged":                          {deployments: []hosttest.Deployment{running}, want: errNothingStaged.Error()},
 		"rpm-ostree answers with an error": {
 			deployments: []hosttest.Deployment{locked, running}, want: "reading Sysroot of rpm-ostree",
 			breaks: func(o *hosttest.RPMOSTree) { o.FailReads("org.freedesktop.DBus.Error.AccessDenied", "") },

@@ -54,7 +54,7 @@ func TestDecodeSysroot_RefusesMissingProperties(t *testing.T) {
 		"no policy":                       {func(p map[string]any) { delete(p, "AutomaticUpdatePolicy") }, errMalformed},
 		"a policy as a number":            {func(p map[string]any) { p["AutomaticUpdatePolicy"] = int32(1) }, errMalformed},
 		"no transaction":                  {func(p map[string]any) { delete(p, "ActiveTransaction") }, errMalformed},
-		"a transaction of two":            {func(p map[string]any) { p["ActiveTransaction"] = []any{"", ""} }, errMalformed},
+		"a transaction of two texts":      {func(p map[string]any) { p["ActiveTransaction"] = []any{"", ""} }, errMalformed},
 		"a transaction of numbers":        {func(p map[string]any) { p["ActiveTransaction"] = []any{1, 2, 3} }, errMalformed},
 		"a transaction as text":           {func(p map[string]any) { p["ActiveTransaction"] = "Upgrade" }, errMalformed},
 		"no deployments":                  {func(p map[string]any) { delete(p, "Deployments") }, errMalformed},
@@ -79,9 +79,9 @@ func TestSysroot_LeavesTheHostAlone(t *testing.T) {
 		sysroot sysroot
 		want    Round
 	}{
-		"nothing against it":                   {sysroot{policy: "none"}, Round{}},
+		"nothing prevents an upgrade":          {sysroot{policy: "none"}, Round{}},
 		"a policy that only checks":            {sysroot{policy: "check"}, Round{}},
-		"a policy from before it had a name":   {sysroot{policy: "off"}, Round{}},
+		"the older name of policy none":        {sysroot{policy: "off"}, Round{}},
 		"a staged deployment may be replaced":  {sysroot{policy: "none", deployments: []deployment{{staged: true}, booted}}, Round{}},
 		"the host stages":                      {sysroot{policy: "stage"}, Round{Outcome: OutcomeLeftToHost, Policy: "stage"}},
 		"the host stages, under an older name": {sysroot{policy: "ex-stage"}, Round{Outcome: OutcomeLeftToHost, Policy: "ex-stage"}},

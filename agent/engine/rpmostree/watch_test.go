@@ -20,17 +20,17 @@ func TestIsOccasion(t *testing.T) {
 		body []any
 		want bool
 	}{
-		"the deployments":                  {[]any{sysrootInterface, value("Path", "Deployments"), []string{}}, true},
-		"another booted system":            {[]any{sysrootInterface, value("Booted"), []string{}}, true},
-		"invalidated deployments":          {[]any{sysrootInterface, value(), []string{"Deployments"}}, true},
-		"a transaction":                    {[]any{sysrootInterface, value("ActiveTransaction", "ActiveTransactionPath"), []string{}}, false},
-		"the default deployment":           {[]any{osInterface, value("DefaultDeployment"), []string{}}, true},
-		"the booted deployment":            {[]any{osInterface, value(), []string{"BootedDeployment"}}, true},
-		"a cached update (behaviour 11)":   {[]any{osInterface, value("CachedUpdate", "HasCachedUpdateRpmDiff"), []string{}}, false},
-		"an invalidated cached update":     {[]any{osInterface, value(), []string{"CachedUpdate"}}, false},
-		"nothing":                          {[]any{sysrootInterface, value(), []string{}}, false},
-		"a name of the other interface's":  {[]any{osInterface, value("Deployments"), []string{}}, false},
-		"an interface that does not count": {[]any{"a.b", value("Deployments"), []string{"Deployments"}}, false},
+		"the deployments":                        {[]any{sysrootInterface, value("Path", "Deployments"), []string{}}, true},
+		"another booted system":                  {[]any{sysrootInterface, value("Booted"), []string{}}, true},
+		"invalidated deployments":                {[]any{sysrootInterface, value(), []string{"Deployments"}}, true},
+		"a transaction":                          {[]any{sysrootInterface, value("ActiveTransaction", "ActiveTransactionPath"), []string{}}, false},
+		"the default deployment":                 {[]any{osInterface, value("DefaultDeployment"), []string{}}, true},
+		"the booted deployment":                  {[]any{osInterface, value(), []string{"BootedDeployment"}}, true},
+		"a cached update (behaviour 11)":         {[]any{osInterface, value("CachedUpdate", "HasCachedUpdateRpmDiff"), []string{}}, false},
+		"an invalidated cached update":           {[]any{osInterface, value(), []string{"CachedUpdate"}}, false},
+		"nothing":                                {[]any{sysrootInterface, value(), []string{}}, false},
+		"a property name of the other interface": {[]any{osInterface, value("Deployments"), []string{}}, false},
+		"an irrelevant interface":                {[]any{"a.b", value("Deployments"), []string{"Deployments"}}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -327,8 +327,8 @@ func TestAppendPackages(t *testing.T) {
 		content string
 		want    []string
 	}{
-		"empty":                     {"", nil},
-		"one, without a line break": {"dbus", []string{"dbus"}},
+		"empty":                             {"", nil},
+		"one package, without a line break": {"dbus", []string{"dbus"}},
 		"Ubuntu's": {
 			"linux-image-6.8.0-45-generic\nlinux-base\nlibc6\nlibc6\n", []string{"linux-image-6.8.0-45-generic", "linux-base", "libc6"},
 		},

@@ -40,21 +40,21 @@ func TestDecode_RefusesMalformedBodies_Behaviour5(t *testing.T) {
 		body []any
 		want string
 	}{
-		"nothing":                   {nil, "0 values instead of 5"},
-		"four values":               {[]any{int64(1), 0.5, "x", "1"}, "4 values instead of 5"},
-		"six values":                {[]any{int64(1), 0.5, "x", "1", int64(2), int64(2)}, "6 values instead of 5"},
-		"a nil value":               {[]any{nil, 0.5, "x", "1", int64(2)}, "types other than xdssx"},
-		"a number for op":           {[]any{int64(1), 0.5, int64(6), "1", int64(2)}, "types other than xdssx"},
-		"another integer type":      {[]any{int32(1), 0.5, "x", "1", int64(2)}, "types other than xdssx"},
-		"a variant":                 {[]any{int64(1), 0.5, dbus.MakeVariant("x"), "1", int64(2)}, "types other than xdssx"},
-		"a structure":               {[]any{int64(1), 0.5, []any{"x"}, "1", int64(2)}, "types other than xdssx"},
-		"a number for the version":  {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"}, // dbus.Store would read "A"
-		"a version of two lines":    {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is not a version`},
-		"no operation":              {[]any{int64(1), 0.5, "", "1", int64(2)}, `unknown operation ""`},
-		"a prefix, alone":           {[]any{int64(1), 0.5, "UPDATE_STATUS_", "1", int64(2)}, `unknown operation "UPDATE_STATUS_"`},
-		"without prefix":            {[]any{int64(1), 0.5, "UPDATED_NEED_REBOOT", "1", int64(2)}, `unknown operation "UPDATED_NEED_REBOOT"`},
-		"a later operation":         {[]any{int64(1), 0.5, "UPDATE_STATUS_SOMETHING", "1", int64(2)}, `unknown operation "UPDATE_STATUS_SOMETHING"`},
-		"what CoreOS falls back to": {[]any{int64(1), 0.5, "unknown status", "1", int64(2)}, `unknown operation "unknown status"`},
+		"nothing":                     {nil, "0 values instead of 5"},
+		"four values":                 {[]any{int64(1), 0.5, "x", "1"}, "4 values instead of 5"},
+		"six values":                  {[]any{int64(1), 0.5, "x", "1", int64(2), int64(2)}, "6 values instead of 5"},
+		"a nil value":                 {[]any{nil, 0.5, "x", "1", int64(2)}, "types other than xdssx"},
+		"a number for the operation":  {[]any{int64(1), 0.5, int64(6), "1", int64(2)}, "types other than xdssx"},
+		"another integer type":        {[]any{int32(1), 0.5, "x", "1", int64(2)}, "types other than xdssx"},
+		"a variant":                   {[]any{int64(1), 0.5, dbus.MakeVariant("x"), "1", int64(2)}, "types other than xdssx"},
+		"a structure":                 {[]any{int64(1), 0.5, []any{"x"}, "1", int64(2)}, "types other than xdssx"},
+		"a number for the version":    {[]any{int64(1), 0.5, "x", int64(65), int64(2)}, "types other than xdssx"}, // dbus.Store would read "A"
+		"a version of two lines":      {[]any{int64(1), 0.5, "x", "1\n2", int64(2)}, `"1\n2" is not a version`},
+		"no operation":                {[]any{int64(1), 0.5, "", "1", int64(2)}, `unknown operation ""`},
+		"a prefix, alone":             {[]any{int64(1), 0.5, "UPDATE_STATUS_", "1", int64(2)}, `unknown operation "UPDATE_STATUS_"`},
+		"without prefix":              {[]any{int64(1), 0.5, "UPDATED_NEED_REBOOT", "1", int64(2)}, `unknown operation "UPDATED_NEED_REBOOT"`},
+		"a later operation":           {[]any{int64(1), 0.5, "UPDATE_STATUS_SOMETHING", "1", int64(2)}, `unknown operation "UPDATE_STATUS_SOMETHING"`},
+		"CoreOS's fallback operation": {[]any{int64(1), 0.5, "unknown status", "1", int64(2)}, `unknown operation "unknown status"`},
 		"an operation without end": {
 			[]any{int64(1), 0.5, strings.Repeat("x", 1<<20), "1", int64(2)}, `unknown operation "` + strings.Repeat("x", 64) + `"`,
 		},
@@ -77,21 +77,21 @@ func TestVersion(t *testing.T) {
 		text, want string
 		refused    bool
 	}{
-		"Flatcar's":                     {"4001.0.0", "4001.0.0", false},
-		"COS'":                          {"17800.147.54", "17800.147.54", false},
-		"none":                          {"", "", false},
-		"none, as Flatcar writes it":    {"0.0.0", "", false},
-		"none, as COS writes it":        {"0.0.0.0", "", false},
-		"one that only begins like it":  {"0.0.0.1", "0.0.0.1", false},
-		"the longest":                   {strings.Repeat("9", 64), strings.Repeat("9", 64), false},
-		"too long":                      {strings.Repeat("9", 65), "", true},
-		"a nightly one":                 {"4116.0.0+nightly-20241018-2100", "4116.0.0+nightly-20241018-2100", false},
-		"a sentence":                    {"1. Reboot at once", "", true},
-		"one that ends in a stop":       {"1.", "", true},
-		"dots alone":                    {"...", "", true},
-		"a control character":           {"1\x002", "", true},
-		"bytes that are not UTF-8":      {"\xff", "", true},
-		"a character that is invisible": {"1\u200b2", "", true},
+		"Flatcar's":                          {"4001.0.0", "4001.0.0", false},
+		"COS'":                               {"17800.147.54", "17800.147.54", false},
+		"none":                               {"", "", false},
+		"no version, as Flatcar writes it":   {"0.0.0", "", false},
+		"no version, as COS writes it":       {"0.0.0.0", "", false},
+		"a version that only begins like it": {"0.0.0.1", "0.0.0.1", false},
+		"the longest":                        {strings.Repeat("9", 64), strings.Repeat("9", 64), false},
+		"too long":                           {strings.Repeat("9", 65), "", true},
+		"a nightly version":                  {"4116.0.0+nightly-20241018-2100", "4116.0.0+nightly-20241018-2100", false},
+		"a sentence":                         {"1. Reboot at once", "", true},
+		"a version that ends with a period":  {"1.", "", true},
+		"dots alone":                         {"...", "", true},
+		"a control character":                {"1\x002", "", true},
+		"bytes that are not UTF-8":           {"\xff", "", true},
+		"a character that is invisible":      {"1\u200b2", "", true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

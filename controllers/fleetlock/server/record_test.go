@@ -164,7 +164,8 @@ func TestServer_RecordsOnTheNodeItHasRead(t *testing.T) {
 	h.requested("n1")
 }
 
-// A client is answered also if its request cannot be recorded, and the API server is not asked all the time.
+// A client gets an answer even if its request cannot be recorded, and the write is not repeated all
+// the time.
 func TestServer_HoldsARequestThatItCannotRecord(t *testing.T) {
 	h := start(t, withRequests)
 	h.cluster.refusal = errors.New("forbidden")
@@ -180,7 +181,7 @@ func TestServer_HoldsARequestThatItCannotRecord(t *testing.T) {
 	}
 }
 
-// A client that goes away gives its connection and its place back, for the next one of the Node.
+// A client that disconnects frees its connection and its place for the next one of its Node.
 func TestServer_ServesAsManyAsMayWaitOneAfterTheOther(t *testing.T) {
 	h := start(t, nil)
 	h.cluster.put(waiting("n1", machineID))

@@ -38,7 +38,7 @@ type cluster struct {
 
 	mu       sync.Mutex
 	nodes    map[string]*corev1.Node
-	live     map[string]*corev1.Node // nodes, unless one is here
+	live     map[string]*corev1.Node // overrides nodes in live reads
 	ledger   []v1alpha1.LedgerEntry
 	down     error
 	handlers []toolscache.ResourceEventHandler
@@ -408,7 +408,7 @@ func TestServer_NamesAFewOfManyClonesInEvents(t *testing.T) {
 	}
 }
 
-// The cache of a replica may be of the boot before.
+// A replica's cache may still show the previous boot.
 func TestServer_ConfirmsPermissionWithTheAPIServer(t *testing.T) {
 	n := passed(waiting("n1", machineID))
 	booted := n.DeepCopy()
@@ -520,7 +520,7 @@ func TestServer_ReadsNoMoreThanARequestMayHave(t *testing.T) {
 	}
 }
 
-// A client that sends its request slowly is cut off, and the others are served.
+// A client that sends its request slowly is disconnected, and the others are served.
 func TestServer_EndsASlowClient(t *testing.T) {
 	h := start(t, func(s *Server) { s.slow = 100 * time.Millisecond })
 	h.cluster.put(passed(waiting("n1", machineID)))

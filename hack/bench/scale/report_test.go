@@ -31,7 +31,7 @@ func TestReport_NamesGoalsThatAreMissed(t *testing.T) {
 		"a LIST":                  {func(s *size) { s.atRest.Reads = []fleet.Line{{Verb: "list", Count: 1}} }, []string{"LISTs in a minute", "requests in a minute, without watches and the Lease"}},
 		"a write":                 {func(s *size) { s.atRest.Writes = []fleet.Line{{Verb: "update", Count: 1}} }, []string{"requests in a minute, without watches and the Lease"}},
 		"too slow":                {func(s *size) { s.handover[1]++ }, []string{"hand-over, median"}},
-		"nothing was handed over": {func(s *size) { s.handover = nil }, []string{"hand-over, median"}},
+		"no slot was handed over": {func(s *size) { s.handover = nil }, []string{"hand-over, median"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

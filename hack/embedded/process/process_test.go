@@ -46,8 +46,8 @@ func TestGroup_StopAsksThenKills(t *testing.T) {
 		within time.Duration
 		want   string
 	}{
-		"a program that obeys":     {`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`, time.Minute, "exit status 0"},
-		"a program that is stupid": {`trap '' TERM; echo up; while :; do sleep 0.01; done`, 300 * time.Millisecond, "signal: killed"},
+		"a program that ends at SIGTERM": {`trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done`, time.Minute, "exit status 0"},
+		"a program that ignores SIGTERM": {`trap '' TERM; echo up; while :; do sleep 0.01; done`, 300 * time.Millisecond, "signal: killed"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

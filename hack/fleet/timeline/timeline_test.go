@@ -70,12 +70,12 @@ func TestLook(t *testing.T) {
 		changes []change
 		want    State
 	}{
-		"nobody reports":       {nil, UpToDate},
-		"aborted":              {[]change{needs, active, progress("Aborted")}, Waiting},
-		"down on another boot": {[]change{needs, active, progress("Rebooting"), cordoned, boot("b"), down}, Rebooting},
-		"cordoned by somebody": {[]change{needs, cordoned}, Unavailable},
-		"down by itself":       {[]change{needs, down}, Unavailable},
-		"a broken record":      {[]change{func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationGrant] = "null" }}, Unavailable},
+		"nobody reports":            {nil, UpToDate},
+		"aborted":                   {[]change{needs, active, progress("Aborted")}, Waiting},
+		"down on another boot":      {[]change{needs, active, progress("Rebooting"), cordoned, boot("b"), down}, Rebooting},
+		"cordoned by somebody else": {[]change{needs, cordoned}, Unavailable},
+		"down without a reboot":     {[]change{needs, down}, Unavailable},
+		"a broken record":           {[]change{func(n *corev1.Node) { n.Annotations[v1alpha1.AnnotationGrant] = "null" }}, Unavailable},
 	}
 	for name, tc := range cases {
 		if got := look(node("n", tc.changes...)); got != tc.want {

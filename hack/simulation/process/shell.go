@@ -104,7 +104,7 @@ type Pace struct {
 	// Pass is the minimum time that each request takes. Computing takes no virtual time.
 	Pass time.Duration
 	// Patience replaces the one minute after which waiting agents look again at what keeps their
-	// host up. Nothing does in a simulation, and they wait for days.
+	// host up. Nothing keeps a host up in a simulation, and agents wait for days.
 	Patience time.Duration
 }
 
