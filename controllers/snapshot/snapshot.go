@@ -82,7 +82,8 @@ var decisive = []corev1.NodeConditionType{
 // Trim keeps the fields on which decisions depend, about a seventh of a Node. A cache of 15,000
 // whole Nodes takes 659 MiB, and the manager with trimmed ones takes 240 (docs/benchmarks.md). Two
 // versions of a Node that differ only in a heartbeat become equal. Trim also keeps the conditions
-// in also, which are shown to people.
+// in also, which are shown to people. Of several conditions of one type it keeps the one that counts:
+// a kubelet may report thousands.
 func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 	info := &node.Status.NodeInfo
 	trimmed := &corev1.Node{
@@ -104,13 +105,15 @@ func Trim(node *corev1.Node, also ...corev1.NodeConditionType) *corev1.Node {
 			trimmed.Annotations[key] = value
 		}
 	}
-	for _, c := range node.Status.Conditions {
-		if slices.Contains(decisive, c.Type) || slices.Contains(also, c.Type) {
-			if c.Type != v1alpha1.NodeRebootPermitted { // the manager's own condition, whose times matter
-				c.LastHeartbeatTime = metav1.Time{}
-			}
-			trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
+	for i, kind := range slices.Concat(decisive, also) {
+		c := v1alpha1.NodeCondition(node.Status.Conditions, kind)
+		if c.Type == "" || i >= len(decisive) && slices.Contains(decisive, kind) {
+			continue
 		}
+		if c.Type != v1alpha1.NodeRebootPermitted { // the manager's own condition, whose times matter
+			c.LastHeartbeatTime = metav1.Time{}
+		}
+		trimmed.Status.Conditions = append(trimmed.Status.Conditions, c)
 	}
 	return trimmed
 }

@@ -90,3 +90,20 @@ func TestTrim_KeepsWhenTheManagerWroteItsCondition(t *testing.T) {
 		}
 	}
 }
+
+// A kubelet may report any number of conditions of one type, and each of them would be compared with
+// all others.
+func TestTrim_KeepsOneConditionOfEachType(t *testing.T) {
+	node := decoded("a")
+	for range 10_000 {
+		node.Status.Conditions = append(node.Status.Conditions, node.Status.Conditions[0])
+	}
+	node.Status.Conditions = append(node.Status.Conditions,
+		corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "down"},
+		corev1.NodeCondition{Type: corev1.NodeDrained, Status: corev1.ConditionTrue},
+	)
+	got := snapshot.Trim(node, corev1.NodeDrained).Status.Conditions
+	if len(got) != 2 || got[0].Reason != "down" || got[1].Type != corev1.NodeDrained {
+		t.Errorf("%d conditions are kept: %+v", len(got), got[:min(len(got), 3)])
+	}
+}
