@@ -29,7 +29,14 @@ type budget struct {
 	stuck string
 	// changed is the number of the change that set this value, counted over all budgets.
 	changed int
+	// size is about the memory that the budget takes, in bytes.
+	size int
 }
+
+// maxBudgets limits the memory for the budgets of a namespace, in bytes: a tenant may create
+// thousands. Further ones are dropped, and the API server still enforces them. budgetBytes is about
+// that of a budget without its name and selector.
+const maxBudgets, budgetBytes = 256 << 10, 256
 
 // maxDisruptedPods is the number of evictions per budget that the API server allows before the
 // disruption controller has confirmed them.
@@ -46,6 +53,7 @@ func readBudget(pdb *policyv1.PodDisruptionBudget) budget {
 	b := budget{
 		pods: pods, lenient: policy != nil && *policy == policyv1.AlwaysAllow,
 		enough: status.CurrentHealthy >= status.DesiredHealthy && status.DesiredHealthy > 0,
+		size:   budgetBytes + len(pdb.Name) + pdb.Spec.Selector.Size(),
 	}
 	// The API server refuses evictions while the status is older than the spec, until the
 	// controller has caught up.
@@ -84,15 +92,25 @@ func (b budget) refuses(e *podState) bool {
 // budgets holds the known PodDisruptionBudgets.
 type budgets struct {
 	known map[types.NamespacedName]budget
+	// sizes are the sizes of the known budgets together, by namespace.
+	sizes map[string]int
 	// changes counts the changes of all budgets.
 	changes int
+}
+
+func newBudgets() budgets {
+	return budgets{known: map[types.NamespacedName]budget{}, sizes: map[string]int{}}
 }
 
 // set stores a budget with the number of its change, and returns the new and the previous value.
 func (b *budgets) set(name types.NamespacedName, next budget) (now, before budget) {
 	before = b.known[name]
 	b.changes++
+	if b.sizes[name.Namespace]-before.size+next.size > maxBudgets {
+		next = budget{}
+	}
 	next.changed = b.changes
+	b.sizes[name.Namespace] += next.size - before.size
 	if next.pods == nil {
 		delete(b.known, name)
 	} else {
@@ -104,6 +122,7 @@ func (b *budgets) set(name types.NamespacedName, next budget) (now, before budge
 // forget drops the budgets of a namespace, because a new watch begins with all of them.
 func (b *budgets) forget(namespace string) {
 	maps.DeleteFunc(b.known, func(name types.NamespacedName, _ budget) bool { return name.Namespace == namespace })
+	delete(b.sizes, namespace)
 }
 
 // covering returns the names of the known budgets that cover the pod.

@@ -15,7 +15,7 @@ func Refuses(ctx context.Context, pod *corev1.Pod, pdbs ...*policyv1.PodDisrupti
 	if err != nil {
 		return false, err
 	}
-	e, all := &podState{target: t}, budgets{known: map[types.NamespacedName]budget{}}
+	e, all := &podState{target: t}, newBudgets()
 	for _, pdb := range pdbs {
 		all.set(types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}, readBudget(pdb))
 	}

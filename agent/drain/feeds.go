@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
@@ -150,10 +151,10 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 		uid: pod.UID, labels: selectable(pod.Labels), volumes: uses(pod),
 		pending: pod.Status.Phase == corev1.PodPending, ready: ready(pod), tolerates: toleratesCordon(pod),
 	}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && len(owner.UID) <= maxUID {
 		t.controller = owner.UID
 	}
-	t.Namespace, t.Name, t.finalizers = pod.Namespace, pod.Name, pod.Finalizers
+	t.Namespace, t.Name, t.finalizers = pod.Namespace, pod.Name, message.Names(pod.Finalizers, maxFinalizers)
 	if pod.DeletionTimestamp != nil {
 		t.deleted = pod.DeletionTimestamp.Time
 	}
@@ -168,6 +169,9 @@ func (f *podFeed) target(ctx context.Context, pod *corev1.Pod) (target, error) {
 // maxSelectable limits the labels of a pod and the selector of a PodDisruptionBudget that are kept,
 // in bytes. Larger ones are dropped, and the API server still enforces the budget.
 const maxSelectable = 16 << 10
+
+// maxUID is more than a UID has. A user may write a longer one into the owners of a pod.
+const maxUID = 64
 
 func selectable(set labels.Set) labels.Set {
 	size := 0

@@ -1,6 +1,8 @@
 package drain
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -302,5 +304,23 @@ func TestCompile(t *testing.T) {
 				t.Errorf("namespaces = %v, want %v", f.namespaces, tc.wantNamespaces)
 			}
 		})
+	}
+}
+
+// A tenant may write a megabyte into fields of a pod, and a node has room for many pods.
+func TestTarget_KeepsLittleOfALargePod(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b", OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "example.com/v1", Kind: "Owner", Name: "c", UID: types.UID(strings.Repeat("x", 1<<20)), Controller: new(true),
+	}}}}
+	for i := range 1000 {
+		pod.Finalizers = append(pod.Finalizers, fmt.Sprintf("example.com/f%d", i))
+	}
+	kept, err := (&run{Drainer: &Drainer{}}).podFeed().target(t.Context(), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "example.com/f0, example.com/f1, example.com/f2 and 997 more"
+	if kept.finalizers != want || len(kept.controller) > maxUID {
+		t.Errorf("%q, and %d bytes of the controller's UID", kept.finalizers, len(kept.controller))
 	}
 }

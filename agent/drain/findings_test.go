@@ -95,7 +95,7 @@ func TestFindings(t *testing.T) {
 		"a pod that is terminating":                    {budgets: list{budgetOf(never)}, change: func(t *target) { t.deleted = now.Add(-29 * time.Second) }},
 		"a pod that has been terminating for too long": {change: func(t *target) { t.deleted = time.Unix(1, 0) }, want: ended},
 		"a pod that a finalizer keeps": {
-			change: func(t *target) { t.deleted, t.finalizers = time.Unix(1, 0), []string{"example.com/backup"} },
+			change: func(t *target) { t.deleted, t.finalizers = time.Unix(1, 0), "example.com/backup" },
 			want:   ended + "; finalizers keep it: example.com/backup",
 		},
 		"a pod that a rule deletes, and that is still there": {

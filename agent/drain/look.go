@@ -131,17 +131,14 @@ func (r *run) listPods(ctx context.Context) {
 
 // listBudgets reads the PodDisruptionBudgets of one namespace, and records that it has.
 func (r *run) listBudgets(ctx context.Context, namespace string, done map[string]bool) {
-	budgets := map[types.NamespacedName]budget{}
 	err := r.Policy.budgets(ctx, namespace, func(b *policyv1.PodDisruptionBudget) error {
-		budgets[types.NamespacedName{Namespace: b.Namespace, Name: b.Name}] = readBudget(b)
+		name, next := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}, readBudget(b)
+		r.send(ctx, func(p *progress, now time.Time) error { p.budgetChanged(name, next, now); return nil })
 		return nil
 	})
-	r.send(ctx, func(p *progress, now time.Time) error {
+	r.send(ctx, func(*progress, time.Time) error {
 		if err != nil {
 			return fmt.Errorf("listing PodDisruptionBudgets of namespace %q: %w", namespace, err)
-		}
-		for name, b := range budgets {
-			p.budgetChanged(name, b, now)
 		}
 		done[namespace] = true
 		return nil

@@ -43,7 +43,7 @@ type progress struct {
 func newProgress() *progress {
 	return &progress{
 		going: map[types.UID]*podState{}, deleted: map[types.UID]bool{}, asking: requests{},
-		budgets: budgets{known: map[types.NamespacedName]budget{}}, staying: volumes{}, blocking: blockers{}, comebacks: newComebacks(),
+		budgets: newBudgets(), staying: volumes{}, blocking: blockers{}, comebacks: newComebacks(),
 		late: map[types.UID]bool{},
 	}
 }
@@ -231,8 +231,9 @@ type target struct {
 	// deleted is metadata.deletionTimestamp, the end of the grace period. It is zero if the pod is
 	// not terminating.
 	deleted time.Time
-	// finalizers keep the pod after it has terminated.
-	finalizers []string
+	// finalizers names a few of those that keep the pod after it has terminated. A tenant may set any
+	// number.
+	finalizers string
 	decision   decision
 	// controller is the UID of the pod's controller, or empty.
 	controller types.UID

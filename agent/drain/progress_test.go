@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -371,4 +372,31 @@ func TestKept(t *testing.T) {
 
 func makeUse(claim string) volume.Use {
 	return volume.Use{Claim: types.NamespacedName{Name: claim}}
+}
+
+// A tenant may create thousands of PodDisruptionBudgets with large selectors.
+func TestBudgets_KeepLittleOfThoseOfANamespace(t *testing.T) {
+	const size = 16 << 10
+	tenant := func(i int) types.NamespacedName {
+		return types.NamespacedName{Namespace: "tenant", Name: strconv.Itoa(i)}
+	}
+	b, large := newBudgets(), budget{pods: labels.Everything(), size: size}
+	for i := range 1000 {
+		b.set(tenant(i), large)
+	}
+	if len(b.known) != maxBudgets/size {
+		t.Errorf("%d budgets are known", len(b.known))
+	}
+	other := types.NamespacedName{Namespace: "b", Name: "web"}
+	b.set(other, large)
+	b.set(tenant(0), budget{})
+	b.set(tenant(2000), large)
+	for _, name := range []types.NamespacedName{other, tenant(2000)} {
+		if _, known := b.known[name]; !known {
+			t.Errorf("%s is not known", name)
+		}
+	}
+	if b.forget("tenant"); len(b.known) != 1 || b.sizes["tenant"] != 0 {
+		t.Errorf("%d budgets are left, and %d bytes", len(b.known), b.sizes["tenant"])
+	}
 }

@@ -197,7 +197,7 @@ func judge(err error) answer {
 
 func judgeStatus(err error, status metav1.Status) verdict {
 	switch {
-	case status.Code == http.StatusNotFound, status.Code == http.StatusConflict:
+	case (status.Code == http.StatusNotFound || status.Code == http.StatusConflict) && !refusesOne(status.Message):
 		return gone
 	case budgetRefused(err, status):
 		return refused

@@ -83,6 +83,14 @@ func TestJudge(t *testing.T) {
 			}},
 			want: answer{verdict: failed, message: `pods "web" is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: not now`},
 		},
+		"409 of a webhook does not mean that the pod is gone": {
+			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 409, Message: `admission webhook "db.example.com" denied the request: the primary moves`}},
+			want: answer{verdict: failed, message: `admission webhook "db.example.com" denied the request: the primary moves`},
+		},
+		"404 of an admission policy, neither": {
+			err:  &apierrors.StatusError{ErrStatus: metav1.Status{Code: 404, Message: `ValidatingAdmissionPolicy 'keep' denied request: not now`}},
+			want: answer{verdict: failed, message: `ValidatingAdmissionPolicy 'keep' denied request: not now`},
+		},
 		"403 otherwise": {
 			err:  apierrors.NewForbidden(pods, "web", errors.New("no")),
 			want: answer{verdict: denied, message: `pods "web" is forbidden: no`},

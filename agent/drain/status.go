@@ -11,7 +11,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/volume"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -156,8 +155,8 @@ func (p *progress) matures(now time.Time) (at time.Time) {
 // stuck returns the pod as one that still exists long after its grace period.
 func (s *podState) stuck() Pod {
 	why := fmt.Sprintf("still there after its grace period, which ended at %s", timing.Instant(s.deleted))
-	if len(s.finalizers) > 0 {
-		why += "; finalizers keep it: " + message.Names(s.finalizers, maxFinalizers)
+	if s.finalizers != "" {
+		why += "; finalizers keep it: " + s.finalizers
 	}
 	return s.pod(ReasonStuckTerminating, why)
 }
