@@ -82,6 +82,20 @@ func TestNodeOf(t *testing.T) {
 				{Reason: v1alpha1.ReasonInhibited, Message: "dpkg"}, {Reason: v1alpha1.ReasonCoordinatorConflict, Message: strings.Repeat("x", 509) + "…"},
 			}},
 		},
+		"the message of a grant is one short line": {
+			bare(annotated(v1alpha1.AnnotationGrant, protocol.Grant{
+				Policy: "workers", Seq: 1, BootID: "a-boot-1", State: protocol.GrantActive, At: metav1.NewTime(evening), Message: "a\n" + strings.Repeat("x", 600),
+			}.String())),
+			record.Node{Name: "a", Record: protocol.Record{Grant: &protocol.Grant{
+				Policy: "workers", Seq: 1, BootID: "a-boot-1", State: protocol.GrantActive, At: metav1.NewTime(evening), Message: "a " + strings.Repeat("x", 507) + "…",
+			}}},
+		},
+		"the problem of an agent is one short line": {
+			bare(annotated(v1alpha1.AnnotationReport, `{"preflight":{"policy":"p","revision":"r","bootID":"b","problem":"a\n`+strings.Repeat("x", 600)+`"}}`)),
+			record.Node{Name: "a", PreflightReport: &protocol.PreflightReport{
+				Policy: "p", Revision: "r", BootID: "b", Problem: "a " + strings.Repeat("x", 507) + "…",
+			}},
+		},
 		"a corrupt report blocks": {
 			bare(annotated(v1alpha1.AnnotationReport, "no")),
 			record.Node{Name: "a", BlockedBy: []protocol.Blocker{{

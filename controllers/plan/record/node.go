@@ -201,6 +201,9 @@ func (n *Node) readRecord(annotations map[string]string) {
 	if err := cmp.Or(n.ProgressErr, n.GrantErr); err != nil {
 		n.Unreadable = message.Shorten(MaxMessage, err.Error())
 	}
+	if n.Grant != nil {
+		n.Grant.Message = message.Shorten(MaxMessage, n.Grant.Message)
+	}
 	if n.Progress != nil {
 		n.Progress.Message = message.Shorten(MaxMessage, n.Progress.Message)
 	}
@@ -212,6 +215,9 @@ func (n *Node) readRecord(annotations map[string]string) {
 	n.Preflight = annotations[v1alpha1.AnnotationPreflight]
 	report, err := protocol.ParseAgentReport(annotations)
 	n.PreflightReport, n.BlockedBy = report.Preflight, report.BlockedBy
+	if n.PreflightReport != nil {
+		n.PreflightReport.Problem = message.Shorten(MaxMessage, n.PreflightReport.Problem)
+	}
 	if err != nil {
 		// An unreadable report blocks.
 		n.BlockedBy = []protocol.Blocker{{Reason: v1alpha1.ReasonRecordUnreadable, Message: err.Error()}}
