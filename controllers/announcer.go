@@ -25,6 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -95,7 +96,7 @@ func (a *announcer) refused(s *state, err error) {
 
 // undone reports what a write about a granted reboot set but the Node does not show. The reboot
 // continues.
-func (a *announcer) undone(s *state, n *record.Node, err *undoneError) {
+func (a *announcer) undone(s *state, n *record.Node, err *nodepatch.UndoneError) {
 	a.both(s, n, eventKind{corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "WriteNode"}, "node %s: %s", n.Name, err.Error())
 }
 

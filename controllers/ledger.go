@@ -19,6 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // ledgerWriter writes policies: the status with the ledger, and the finalizer of a policy that has
@@ -133,7 +134,7 @@ func (l *ledgerWriter) put(ctx context.Context, s *state, policy *v1alpha1.Reboo
 	}
 	s.wrote(policy)
 	if ledgerText(policy) != sent {
-		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, &undoneError{fields: []string{"status.grants, status.seq or status.limit"}})
+		return fmt.Errorf("writing the status of policy %q: %w", policy.Name, &nodepatch.UndoneError{Fields: []string{"status.grants, status.seq or status.limit"}})
 	}
 	return nil
 }
@@ -213,7 +214,7 @@ func (l *ledgerWriter) finalize(ctx context.Context, s *state, p plan.Plan, node
 		return nil
 	}
 	all, err := nodes.writeMarkers(ctx, s, plan.UngovernedMarkers(s.Governor, s.Nodes))
-	if isRefusal(err) {
+	if nodepatch.IsRefusal(err) {
 		l.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.ReasonNodeWriteRefused, "Finalize",
 			"the policy is not deleted until everything that it set on its nodes is removed: "+err.Error())
 	}

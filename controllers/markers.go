@@ -58,7 +58,7 @@ func (w *nodeWriter) writeMarkers(ctx context.Context, s *state, markers []recor
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed; writing its markers again", "Node", klog.KRef("", m.Node))
 			later(conflictPause)
 		case err != nil && !apierrors.IsNotFound(err):
-			if isRefusal(err) {
+			if nodepatch.IsRefusal(err) {
 				w.markerRefusals.note(m.Node, w.clock.Now())
 				w.announce.refused(s, err)
 			}
@@ -117,7 +117,7 @@ func setMarkers(p *nodepatch.Patch, n *record.Node, grant *protocol.Grant) {
 // that it set them, so the next one would leave them on the Node as another program's.
 func (w *nodeWriter) unmark(ctx context.Context, s *state, name string, grant protocol.Grant, err error) error {
 	n := *s.Nodes[s.index[name]]
-	if !isUndone(err) || n.Grant != nil && n.Grant.Seq == grant.Seq {
+	if !nodepatch.IsUndone(err) || n.Grant != nil && n.Grant.Seq == grant.Seq {
 		return nil
 	}
 	n.Grant = &grant

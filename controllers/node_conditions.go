@@ -49,7 +49,7 @@ func (w *nodeWriter) writeConditions(ctx context.Context, s *state, decisions []
 		}
 		written++
 		switch err := w.writeCondition(ctx, s, s.Nodes[i], d); {
-		case isRefusal(err):
+		case nodepatch.IsRefusal(err):
 			w.conditionRefusals.note(d.Node, w.clock.Now())
 			w.announce.refused(s, err)
 			s.fail(err)

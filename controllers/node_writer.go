@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,7 +74,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t un
 		return nil
 	}
 	if same(n.Permitted, granted) { // The condition comes from an earlier write that also contained the grant.
-		return &undoneError{removed: true, fields: []string{"annotation " + v1alpha1.AnnotationGrant}}
+		return &nodepatch.UndoneError{Removed: true, Fields: []string{"annotation " + v1alpha1.AnnotationGrant}}
 	}
 	ctrl.LoggerFrom(ctx).Info("Granted a reboot", "Node", klog.KRef("", n.Name), "seq", t.Entry.Seq, "bootID", t.Entry.BootID)
 	w.announce.granted(s, n, t)
@@ -225,7 +224,7 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *record.Node, p 
 	w.reread(n.Name)
 	s.replace(snapshot.Trim(written))
 	if undone := p.Undone(written); len(undone) > 0 {
-		return fmt.Errorf("writing node %q: %w", n.Name, &undoneError{fields: undone})
+		return fmt.Errorf("writing node %q: %w", n.Name, &nodepatch.UndoneError{Fields: undone})
 	}
 	return nil
 }
@@ -233,40 +232,14 @@ func (w *nodeWriter) patchNode(ctx context.Context, s *state, n *record.Node, p 
 // patchReboot writes a Node about a granted reboot. Only the annotation must last.
 func (w *nodeWriter) patchReboot(ctx context.Context, s *state, n *record.Node, p *nodepatch.Patch, annotation string) error {
 	err := w.patchNode(ctx, s, n, p)
-	undone, ok := errors.AsType[*undoneError](err)
-	if !ok || slices.Contains(undone.fields, "annotation "+annotation) {
+	undone, ok := errors.AsType[*nodepatch.UndoneError](err)
+	if !ok || slices.Contains(undone.Fields, "annotation "+annotation) {
 		return err
 	}
 	ctrl.LoggerFrom(ctx).Error(err, "The Node does not show all that was written")
 	w.announce.undone(s, n, undone)
 	return nil
 }
-
-// undoneError means that the API server accepted a write but did not keep all of it.
-type undoneError struct {
-	// fields names the missing parts of the write.
-	fields []string
-	// removed reports whether the parts were removed after the response.
-	removed bool
-}
-
-// Error implements error.
-func (e *undoneError) Error() string {
-	fields := strings.Join(e.fields, ", ")
-	if e.removed {
-		return "another program removed " + fields + " after it was written"
-	}
-	return "the API server accepted the write and did not keep " + fields + ": look for a mutating admission policy or webhook"
-}
-
-// isUndone reports whether the API server accepted a write and did not keep it.
-func isUndone(err error) bool {
-	_, undone := errors.AsType[*undoneError](err)
-	return undone
-}
-
-// isRefusal reports whether only this write was refused or undone, so that others may succeed.
-func isRefusal(err error) bool { return isUndone(err) || nodepatch.IsRefusal(err) }
 
 // refusedWrites returns the refused writes about the granted reboots in a ledger, by node.
 func (w *nodeWriter) refusedWrites(policy types.UID, ledger []v1alpha1.LedgerEntry) map[string]underway.Refusal {
@@ -291,12 +264,12 @@ func (w *nodeWriter) noteAnswer(s *state, node string, err error) error {
 		refused = map[string]underway.Refusal{}
 		w.refused[s.Policy.UID] = refused
 	}
-	undone, ok := errors.AsType[*undoneError](err)
-	removed := ok && undone.removed
+	undone, ok := errors.AsType[*nodepatch.UndoneError](err)
+	removed := ok && undone.Removed
 	switch last, now := refused[node], w.clock.Now(); {
 	case err == nil:
 		delete(refused, node)
-	case !isRefusal(err):
+	case !nodepatch.IsRefusal(err):
 	case removed != last.Removed, now.Sub(last.At) >= refusedPause:
 		if last.Since.IsZero() || removed != last.Removed {
 			last.Since = now
@@ -316,7 +289,7 @@ func answerOf(err error) string {
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		return status.ErrStatus.Message
 	}
-	if undone, ok := errors.AsType[*undoneError](err); ok {
+	if undone, ok := errors.AsType[*nodepatch.UndoneError](err); ok {
 		return undone.Error()
 	}
 	return err.Error()

@@ -24,6 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -108,7 +109,7 @@ func (r *RebootPolicyReconciler) Reconcile(ctx context.Context, req ctrl.Request
 		r.ledger.noteAdopted(s.Policy.UID)
 		r.Metrics.observe(s.Policy, p, s.Window, attention.Of(&p, s.Policy, s.Now)...)
 		err = r.report(ctx, s, p)
-	} else if isRefusal(err) { // Nodes still show why they wait if the ledger cannot be written.
+	} else if nodepatch.IsRefusal(err) { // Nodes still show why they wait if the ledger cannot be written.
 		r.announce.ofPolicy(s.Policy, corev1.EventTypeWarning, v1alpha1.EventPolicyWriteRefused, "WriteStatus", answerOf(err))
 		err = errors.Join(err, r.nodes.writeConditions(ctx, s, p.Waiting()))
 	}
@@ -264,7 +265,7 @@ func (r *RebootPolicyReconciler) report(ctx context.Context, s *state, p plan.Pl
 			err = r.ledger.consumeResume(ctx, s)
 		}
 	}
-	if err != nil && !isRefusal(err) {
+	if err != nil && !nodepatch.IsRefusal(err) {
 		return err
 	}
 	if err := errors.Join(err, r.nodes.writeConditions(ctx, s, p.Decisions)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // applyReboots writes the Nodes of due reboots, and reports whether it tried anything. A Node that
@@ -49,7 +50,7 @@ func (r *RebootPolicyReconciler) applyReboots(ctx context.Context, s *state, p p
 			// The Node was written in between, maybe by a heartbeat, which does not cause an event.
 			ctrl.LoggerFrom(ctx).V(4).Info("The Node has changed; deciding again", "Node", klog.KRef("", t.Entry.Node), "step", t.Action)
 			s.putOff(conflictPause)
-		case isUndone(err):
+		case nodepatch.IsUndone(err):
 			r.nodes.undone.note(key, r.Clock.Now())
 			s.fail(err)
 		default:

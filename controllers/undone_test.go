@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
+	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 )
 
 // undoes installs a mutating admission policy that resets annotations of a node that the manager
@@ -221,7 +222,7 @@ func TestReconcile_ALedgerThatIsUndoneGrantsNothing(t *testing.T) {
 		}
 	})
 	writes := s.writesOf(workers)
-	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); !isUndone(err) {
+	if _, err := s.reconciler.Reconcile(t.Context(), request(workers)); !nodepatch.IsUndone(err) {
 		t.Errorf("the pass ends with %v", err)
 	}
 	if *writes != 1 || !s.published.IsZero() {

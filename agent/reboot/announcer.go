@@ -194,8 +194,12 @@ func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
 	if !a.once(string(v1alpha1.ReasonNodeWriteRefused), problem) {
 		return
 	}
+	why := err.Error()
+	if !nodepatch.IsUndone(err) {
+		why = "the API server refuses what the agent writes: " + why
+	}
 	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonNodeWriteRefused), "Write",
-		"%s: the API server refuses what the agent writes: %v", problem, err)
+		"%s: %s", problem, why)
 }
 
 // refusal returns the message about a failed call of logind. Without a reply it is unknown whether

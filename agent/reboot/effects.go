@@ -69,7 +69,13 @@ func (r *Reconciler) startDrain(ctx context.Context, node *corev1.Node, o step.O
 	r.observer.forget()
 	patch := progressPatch(node, next.Progress)
 	patch.Cordon()
-	if err := r.writer.write(ctx, node, patch); err != nil {
+	err := r.writer.write(ctx, node, patch)
+	if nodepatch.IsUndone(err) && next.Progress.Cordoned { // Only the progress shows that the cordon is the agent's.
+		cordon := nodepatch.New(node.ResourceVersion)
+		cordon.Uncordon()
+		return errors.Join(err, r.writer.write(ctx, node, cordon))
+	}
+	if err != nil {
 		return err
 	}
 	r.observer.wrote(next.Progress)
@@ -203,15 +209,16 @@ func (r *Reconciler) writeNodeStatus(ctx context.Context, node *corev1.Node, o s
 		return nil
 	}
 	err := r.writer.writeStatus(ctx, node, patch)
-	if essential := (&nodepatch.Patch{}); nodepatch.IsRefusal(err) && addStatus(essential, node, status.Essential(), o.Now) {
-		if r.writer.writeStatus(ctx, node, essential) == nil {
-			r.announcer.reported(ctx, node, o)
-		}
+	wrote := err == nil || nodepatch.IsUndone(err)
+	if essential := (&nodepatch.Patch{}); !wrote && nodepatch.IsRefusal(err) && addStatus(essential, node, status.Essential(), o.Now) {
+		wrote = r.writer.writeStatus(ctx, node, essential) == nil
+	}
+	if wrote {
+		r.announcer.reported(ctx, node, o)
 	}
 	if err != nil {
 		return err
 	}
-	r.announcer.reported(ctx, node, o)
 	r.announcer.blocked(node, status.New)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,10 +142,12 @@ func stillHolds(node, live *corev1.Node, patch *nodepatch.Patch) bool {
 func (w *nodeWriter) write(ctx context.Context, node *corev1.Node, patch *nodepatch.Patch) error {
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
 	err := w.swap(ctx, node, patch, func() error { return w.client.Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent)) })
+	if err == nil {
+		err = w.wrote(node, after, patch)
+	}
 	if err != nil {
 		return fmt.Errorf("patching the Node: %w", err)
 	}
-	w.wrote(node, after)
 	return nil
 }
 
@@ -155,17 +158,30 @@ func (w *nodeWriter) writeStatus(ctx context.Context, node *corev1.Node, patch *
 	err := w.swap(ctx, node, patch, func() error {
 		return w.client.Status().Patch(ctx, after, patch, client.FieldOwner(v1alpha1.FieldOwnerAgent))
 	})
+	if err == nil {
+		err = w.wrote(node, after, patch)
+	}
 	if err != nil {
 		return fmt.Errorf("patching the status of the Node: %w", err)
 	}
-	w.wrote(node, after)
 	return nil
 }
 
-func (w *nodeWriter) wrote(node, after *corev1.Node) {
+// wrote takes over the Node in the response to a patch. It returns an error if the Node does not show
+// the progress that the patch set, or, without a progress, anything else that it set. Such a write is
+// repeated as slowly as one that is refused.
+func (w *nodeWriter) wrote(node, after *corev1.Node, patch *nodepatch.Patch) error {
 	after.DeepCopyInto(node)
 	w.written, w.writtenAt = after, w.clock.Now()
+	undone := patch.Undone(after)
+	if _, moves := patch.Metadata.Annotations[v1alpha1.AnnotationProgress]; moves {
+		undone = slices.DeleteFunc(undone, func(field string) bool { return field != "annotation "+v1alpha1.AnnotationProgress })
+	}
+	if len(undone) > 0 {
+		return &nodepatch.UndoneError{Fields: undone}
+	}
 	w.wake.Trigger()
+	return nil
 }
 
 // refused is called after a conflict. The last write then does not count until the Node has been

@@ -46,8 +46,10 @@ type apiServer struct {
 	// write, and nil is a heartbeat.
 	outruns int
 	meddle  func(*corev1.Node)
-	// keeps reports whether patches change the Node.
-	keeps bool
+	// keeps reports whether patches change the Node for good. mutates is a mutating admission policy,
+	// or nil.
+	keeps   bool
+	mutates func(*corev1.Node)
 	// patches are all patches so far, by subresource.
 	patches []string
 	// policyReads counts the reads of the policy.
@@ -97,27 +99,33 @@ func (a *apiServer) patch(action string, object client.Object, patch client.Patc
 		}
 		return conflict
 	}
-	if a.keeps {
-		if err := a.keep(data); err != nil {
-			return err
-		}
+	after, err := a.patched(data)
+	if err != nil {
+		return err
 	}
-	a.node.DeepCopyInto(object.(*corev1.Node))
-	object.SetResourceVersion("11")
+	if a.mutates != nil {
+		a.mutates(after)
+	}
+	after.DeepCopyInto(object.(*corev1.Node))
+	if a.keeps {
+		a.node = after
+		object.SetResourceVersion("11")
+	}
 	return nil
 }
 
-func (a *apiServer) keep(patch []byte) error {
+// patched returns the Node with a patch.
+func (a *apiServer) patched(patch []byte) (*corev1.Node, error) {
 	before, err := json.Marshal(a.node)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	after, err := strategicpatch.StrategicMergePatch(before, patch, corev1.Node{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.node = &corev1.Node{}
-	return json.Unmarshal(after, a.node)
+	node := &corev1.Node{}
+	return node, json.Unmarshal(after, node)
 }
 
 func (a *apiServer) Status() client.SubResourceWriter { return statusWriter{apiServer: a} }

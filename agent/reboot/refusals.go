@@ -50,5 +50,5 @@ func (r *refusals) check(*http.Request) error {
 	if r.since.IsZero() || r.clock.Since(r.since) < refusedPatience {
 		return nil
 	}
-	return fmt.Errorf("the API server refuses what the agent writes on its Node: %s", r.answer)
+	return fmt.Errorf("the API server refuses or does not keep what the agent writes on its Node: %s", r.answer)
 }

@@ -2,13 +2,38 @@ package nodepatch
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
+
+// UndoneError means that the API server accepted a write but did not keep all of it.
+type UndoneError struct {
+	// Fields names the missing parts of the write.
+	Fields []string
+	// Removed reports whether the parts were removed after the response.
+	Removed bool
+}
+
+// Error implements error.
+func (e *UndoneError) Error() string {
+	fields := strings.Join(e.Fields, ", ")
+	if e.Removed {
+		return "another program removed " + fields + " after it was written"
+	}
+	return "the API server accepted the write and did not keep " + fields + ": look for a mutating admission policy or webhook"
+}
+
+// IsUndone reports whether the API server accepted a write and did not keep it.
+func IsUndone(err error) bool {
+	_, undone := errors.AsType[*UndoneError](err)
+	return undone
+}
 
 // Undone returns what the patch set but the Node in the response does not show, because a mutating
 // admission policy or webhook has changed or dropped it. It is empty if the Node shows everything.
