@@ -58,7 +58,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t un
 	}
 	grant.Need, grant.Annotations, grant.Excluded = n.RequiredReason, n.AnnotationsToSet(), n.SetsExclusion(s.Policy)
 	grant.Unremediated = n.SetsRemediation()
-	if !t.Rebooting() {
+	if !t.Rebooting() || n.BootID == t.Entry.BootID { // A later boot may have added taints.
 		grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 	}
 	granted := plan.Decision{Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq)}

@@ -172,6 +172,23 @@ func TestReconcile_ReportsACordonThatStays(t *testing.T) {
 	}
 }
 
+// A grant that another program removes in its reboot is written again with the taints of the node, so
+// that a permanent one does not count as a startup taint.
+func TestReconcile_AGrantThatIsWrittenAgainKnowsTheTaintsBeforeTheBoot(t *testing.T) {
+	s := newServer(t, 2*needy, clock.RealClock{})
+	e := s.policy().Status.Grants[0]
+	s.progress(t, e, protocol.PhaseRebooting)
+	change(t, s, e.Node, func(node *corev1.Node) {
+		ungrant(node)
+		node.Spec.Taints = []corev1.Taint{{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	})
+	s.pass(t)
+	grant, err := protocol.ParseGrant(s.node(e.Node).Annotations)
+	if err != nil || grant == nil || !slices.Equal(grant.Taints, []string{"pool:NoSchedule"}) {
+		t.Errorf("%+v, %v", grant, err)
+	}
+}
+
 // A condition that is undone is written once a minute. Other nodes still get theirs, and an event
 // names the node.
 func TestReconcile_AConditionThatIsUndoneIsWrittenOnceAMinute(t *testing.T) {

@@ -114,7 +114,7 @@ func (c *cluster) applyReboot(name string, t underway.Reboot) {
 		grant, ok := protocol.Publish(n.Record, t.Entry, holder, c.now)
 		c.permitted(ok, t)
 		grant.Annotations, grant.Excluded, grant.Unremediated = n.AnnotationsToSet(), n.SetsExclusion(c.policies[name]), n.SetsRemediation()
-		if !t.Rebooting() {
+		if !t.Rebooting() || n.BootID == t.Entry.BootID {
 			grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 		}
 		c.add("%s publishes the grant of %s, number %d", name, h.name, t.Entry.Seq)
