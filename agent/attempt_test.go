@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -233,7 +232,7 @@ var _ = Describe("An agent that is killed", func() {
 
 var _ = Describe("The lead time of a drain", func() {
 	It("passes completely, even if the agent is killed during that time", func(ctx SpecContext) {
-		m := needing(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: time.Hour}}})
+		m := needing(ctx, v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{LeadTime: &v1alpha1.Duration{Duration: time.Hour}}})
 		m.pod(ctx, "db", m.owner("ReplicaSet"))
 		m.start(ctx)
 		m.grant(ctx, 1, protocol.GrantActive)

@@ -173,7 +173,7 @@ func (s *scenario) createPolicy(ctx context.Context) *v1alpha1.RebootPolicy {
 		Spec: v1alpha1.RebootPolicySpec{
 			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"scenario": s.name}},
 			Concurrency:  &v1alpha1.Concurrency{MaxUnavailable: &most},
-			Reboot:       &v1alpha1.Reboot{Settle: &metav1.Duration{}},
+			Reboot:       &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}},
 			Drain:        &v1alpha1.Drain{UnmanagedPods: v1alpha1.PodDisposalDelete},
 		},
 	}

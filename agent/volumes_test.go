@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("Volumes", func() {
-	lasting := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}}}
+	lasting := v1alpha1.RebootPolicySpec{Drain: &v1alpha1.Drain{VolumeDetachTimeout: &v1alpha1.Duration{Duration: time.Hour}}}
 
 	// serving returns a machine with a database that is evicted, and a DaemonSet's pod that stays.
 	// Both use a disk. The pod that stays also has a claim of NFS, which a kubelet never lists.

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
@@ -21,7 +20,7 @@ var _ = Describe("A deadline", func() {
 		hook := startWebhook("notified-of-deadlines")
 		f := makeFleet(2)
 		paused := func(s *v1alpha1.RebootPolicySpec) {
-			s.Pause, s.Deadline = &v1alpha1.Pause{}, &metav1.Duration{Duration: 4 * time.Hour}
+			s.Pause, s.Deadline = &v1alpha1.Pause{}, &v1alpha1.Duration{Duration: 4 * time.Hour}
 		}
 		p := f.policy("workers", paused, notifies("notified-of-deadlines", v1alpha1.NotifyDeadline))
 		nodes := func() map[string]float64 { return gaugesOf("reboot_operator_nodes", p.Name, "state") }
@@ -52,7 +51,7 @@ var _ = Describe("A deadline", func() {
 	It("that ignores windows reboots only the nodes that are past it", func() {
 		f := makeFleet(2)
 		p := f.policy("workers", limit(2), closed, func(s *v1alpha1.RebootPolicySpec) {
-			s.Deadline = &metav1.Duration{Duration: 4 * time.Hour}
+			s.Deadline = &v1alpha1.Duration{Duration: 4 * time.Hour}
 			s.Urgent = &v1alpha1.Urgent{Overdue: &v1alpha1.UrgentNodes{Ignore: []v1alpha1.UrgentIgnore{v1alpha1.UrgentIgnoresWindows}}}
 		})
 		late, early := f.nodes[0], f.nodes[1]

@@ -66,7 +66,7 @@ func (f *fleet) policy(name string, edit ...func(*v1alpha1.RebootPolicySpec)) *v
 		Spec: v1alpha1.RebootPolicySpec{
 			NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{poolLabel: f.pool}},
 			Concurrency:  &v1alpha1.Concurrency{MaxUnavailable: &one},
-			Reboot:       &v1alpha1.Reboot{Settle: &metav1.Duration{}},
+			Reboot:       &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}},
 		},
 	}
 	for _, e := range edit {

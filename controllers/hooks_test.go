@@ -15,7 +15,7 @@ var _ = Describe("Hooks", func() {
 	const before, after = "example.com/backup-done", "example.com/health-ok"
 	hooks := func(s *v1alpha1.RebootPolicySpec) {
 		s.Hooks = &v1alpha1.Hooks{
-			Before: []v1alpha1.AnnotationKey{before}, After: []v1alpha1.AnnotationKey{after}, Timeout: &metav1.Duration{Duration: time.Hour},
+			Before: []v1alpha1.AnnotationKey{before}, After: []v1alpha1.AnnotationKey{after}, Timeout: &v1alpha1.Duration{Duration: time.Hour},
 		}
 	}
 	var f *fleet

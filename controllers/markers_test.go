@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -14,7 +13,7 @@ import (
 
 // noGrace lets autoscalers remove a node as soon as it is uncordoned.
 func noGrace(s *v1alpha1.RebootPolicySpec) {
-	s.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{}}
+	s.Autoscaler = &v1alpha1.Autoscaler{Grace: &v1alpha1.Duration{}}
 }
 
 // noTraffic takes nodes out of load balancers.

@@ -90,7 +90,7 @@ func newServerWith(t testing.TB, rules *definition.Definition, size int, now clo
 	limit := intstr.FromInt32(slots)
 	s.create(t, &v1alpha1.RebootPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: workers, UID: "1", Finalizers: []string{v1alpha1.Finalizer}},
-		Spec:       v1alpha1.RebootPolicySpec{Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Reboot: &v1alpha1.Reboot{Settle: &metav1.Duration{}}},
+		Spec:       v1alpha1.RebootPolicySpec{Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &limit}, Reboot: &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}}},
 	})
 	for i := range size {
 		s.create(t, serverNode(i, i < needy, now.Now()))

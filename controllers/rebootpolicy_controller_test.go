@@ -96,7 +96,7 @@ var _ = Describe("Manager", func() {
 		f := makeFleet(2)
 		maximum := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationMaxUptime] }
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
+			s.MaxUptime = &v1alpha1.Duration{Duration: 720 * time.Hour}
 		})
 		for _, name := range f.nodes {
 			Eventually(maximum).WithArguments(name).Should(Equal(record.MaxUptime(&p.Spec, name).String()))
@@ -111,7 +111,7 @@ var _ = Describe("Manager", func() {
 		f := makeFleet(2)
 		named := func(name string) string { return f.get(name).Annotations[v1alpha1.AnnotationNodeConditions] }
 		p := f.policy("workers", func(s *v1alpha1.RebootPolicySpec) {
-			s.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: "KernelDeadlock", For: metav1.Duration{Duration: 10 * time.Minute}}}
+			s.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: "KernelDeadlock", For: v1alpha1.Duration{Duration: 10 * time.Minute}}}
 		})
 		for _, name := range f.nodes {
 			Eventually(named).WithArguments(name).Should(Equal(`[{"type":"KernelDeadlock","for":"10m0s"}]`))

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -17,7 +16,7 @@ var _ = Describe("Hooks of a run", func() {
 	const set, unset = "example.com/noout-set", "example.com/noout-unset"
 	hooks := func(s *v1alpha1.RebootPolicySpec) {
 		s.Hooks = &v1alpha1.Hooks{
-			RunBefore: []v1alpha1.AnnotationKey{set}, RunAfter: []v1alpha1.AnnotationKey{unset}, Timeout: &metav1.Duration{Duration: time.Hour},
+			RunBefore: []v1alpha1.AnnotationKey{set}, RunAfter: []v1alpha1.AnnotationKey{unset}, Timeout: &v1alpha1.Duration{Duration: time.Hour},
 		}
 	}
 	stage := func(p *v1alpha1.RebootPolicy) v1alpha1.RunStage {

@@ -39,7 +39,7 @@ func TestStatusOf_CanBeWrittenForAnyReports(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "workers", UID: "p"},
 			Spec: v1alpha1.RebootPolicySpec{
 				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt32(rapid.Int32Range(0, 4).Draw(t, "limit")))},
-				Reboot:      &v1alpha1.Reboot{Settle: &metav1.Duration{}},
+				Reboot:      &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}},
 			},
 		}
 		for range rapid.IntRange(1, 4).Draw(t, "passes") {

@@ -15,7 +15,7 @@ var _ = Describe("A window", func() {
 	// closesSoon sets a window that stays open for eleven to twelve minutes.
 	closesSoon := func(s *v1alpha1.RebootPolicySpec) {
 		start := time.Now().UTC().Add(-time.Hour)
-		s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: 72 * time.Minute}}}
+		s.Windows = []v1alpha1.Window{{Name: "now", Start: start.Format("15:04"), Duration: v1alpha1.Duration{Duration: 72 * time.Minute}}}
 	}
 
 	It("that closes lets a drain in progress finish, and cancels grants that have not begun (behaviours 35, 36)", func() {
@@ -75,5 +75,5 @@ var _ = Describe("A window", func() {
 // closed sets a window that opens in half a day.
 func closed(s *v1alpha1.RebootPolicySpec) {
 	start := time.Now().UTC().Add(12 * time.Hour)
-	s.Windows = []v1alpha1.Window{{Name: "later", Start: start.Format("15:04"), Duration: metav1.Duration{Duration: time.Hour}}}
+	s.Windows = []v1alpha1.Window{{Name: "later", Start: start.Format("15:04"), Duration: v1alpha1.Duration{Duration: time.Hour}}}
 }

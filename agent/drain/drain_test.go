@@ -96,7 +96,7 @@ var _ = Describe("Drain", func() {
 	It("caps the grace period", func(ctx context.Context) {
 		w.kubelet.hold()
 		w.pod(ctx, "web", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) })
-		d := w.start(v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 7 * time.Second}})
+		d := w.start(v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 7 * time.Second}})
 		Eventually(func() *int64 { return w.get(ctx, "web").DeletionGracePeriodSeconds }, soon, polling).
 			Should(HaveValue(BeEquivalentTo(7)))
 		w.kubelet.release(ctx)
@@ -108,7 +108,7 @@ var _ = Describe("Drain", func() {
 		w.pods(ctx, "web")
 		w.budget(ctx, "web", 0)
 		Expect(admin.CoreV1().Pods(w.namespace).Delete(ctx, "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64(600))})).To(Succeed())
-		d := w.start(v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 7 * time.Second}})
+		d := w.start(v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 7 * time.Second}})
 		Eventually(func() *int64 { return w.get(ctx, "web").DeletionGracePeriodSeconds }, soon, polling).
 			Should(HaveValue(BeEquivalentTo(7)))
 		w.kubelet.release(ctx)
@@ -121,7 +121,7 @@ var _ = Describe("Drain", func() {
 		w.budget(ctx, "web", 0)
 		w.pod(ctx, "stuck", func(p *corev1.Pod) { p.Labels["stuck"] = "ok" })
 		r := rule(v1alpha1.DrainDelete, "stuck", "ok", 0)
-		r.GracePeriod = &metav1.Duration{Duration: 5 * time.Second}
+		r.GracePeriod = &v1alpha1.Duration{Duration: 5 * time.Second}
 		d := w.start(rules(r))
 		Eventually(w.counted, soon, polling).Should(Equal(map[string]int{"deleted": 1}))
 		Expect(w.get(ctx, "stuck").DeletionGracePeriodSeconds).To(HaveValue(BeEquivalentTo(5)))

@@ -111,7 +111,7 @@ func compileRule(r v1alpha1.DrainRule, fallback *int64) (rule, error) {
 
 // seconds returns a duration in whole seconds, rounded up, because grace periods have whole
 // seconds.
-func seconds(d *metav1.Duration) *int64 {
+func seconds(d *v1alpha1.Duration) *int64 {
 	if d == nil {
 		return nil
 	}

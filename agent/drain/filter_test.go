@@ -181,49 +181,49 @@ func TestDecide(t *testing.T) {
 			want: stays,
 		},
 		"the cap shortens the grace period": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"the cap shortens that of a terminating pod": {
-			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
+			pod: makePod("web").terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"part of a second of the cap counts as a whole one": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 1500 * time.Millisecond}},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 1500 * time.Millisecond}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 2},
 		},
 		"the cap does not shorten that of a terminating pod that the policy keeps": {
-			pod: makePod("bare").bare().terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
+			pod: makePod("bare").bare().terminating().goesIn(600), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"the cap changes nothing for a pod that terminates soon enough": {
-			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
+			pod: makePod("web").terminating().goesIn(5), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"the cap changes nothing for a pod that terminates at once": {
-			pod: makePod("web").terminating().goesIn(0), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}}, want: evicted,
+			pod: makePod("web").terminating().goesIn(0), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}}, want: evicted,
 		},
 		"the cap never lengthens it": {
-			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 600 * time.Second}},
+			pod: makePod("web"), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 600 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 30},
 		},
 		"a capped grace period is at least one second": {
-			pod: makePod("web").grace(new(int64(0))), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
+			pod: makePod("web").grace(new(int64(0))), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 1},
 		},
 		"a pod without a grace period gets the cap": {
-			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}},
+			pod: makePod("web").grace(nil), spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 5},
 		},
 		"a rule's cap overrides the general one": {
 			pod: makePod("db").label("app", "db"),
-			spec: v1alpha1.Drain{GracePeriod: &metav1.Duration{Duration: 5 * time.Second}, Rules: []v1alpha1.DrainRule{{
-				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriod: &metav1.Duration{Duration: 20 * time.Second},
+			spec: v1alpha1.Drain{GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second}, Rules: []v1alpha1.DrainRule{{
+				PodSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}, GracePeriod: &v1alpha1.Duration{Duration: 20 * time.Second},
 			}}},
 			want: decision{action: v1alpha1.DrainEvict, gracePeriod: 20},
 		},
 		"a rule without a cap uses the general one": {
 			pod: makePod("db").label("app", "db"),
 			spec: v1alpha1.Drain{
-				GracePeriod: &metav1.Duration{Duration: 5 * time.Second},
+				GracePeriod: &v1alpha1.Duration{Duration: 5 * time.Second},
 				Rules:       []v1alpha1.DrainRule{rule(v1alpha1.DrainDelete, "app", "db")},
 			},
 			want: decision{action: v1alpha1.DrainDelete, gracePeriod: 5},

@@ -320,7 +320,7 @@ func TestReconcile(t *testing.T) {
 			change: func(r *Reconciler, api *apiServer) {
 				api.policyErr = errAPI
 				r.drains.last = attempt{seq: 1, Drain: step.Drain{State: step.DrainFailed, Failures: 1, FailedAt: now}}
-				r.observer.policy = lastSettings{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 5*time.Minute + time.Second}}}}
+				r.observer.policy = lastSettings{grantID{"workers", 1}, now, step.Settings{Drain: v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: 5*time.Minute + time.Second}}}}
 			},
 			want: ctrl.Result{RequeueAfter: time.Second}, patches: 1,
 		},
@@ -438,7 +438,7 @@ func TestReconcile_CommitsWithItsConditionsInOneWrite(t *testing.T) {
 
 func TestReconcile_ReadsThePolicyIfItMatters(t *testing.T) {
 	r, api, _ := makeReconciler(t, inPhase(drainingPhase))
-	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
+	hour := step.Settings{Drain: v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: time.Hour}}}
 	r.drains.last = attempt{seq: 1, settings: hour, Drain: step.Drain{State: step.DrainRunning}}
 	got, err := r.Reconcile(t.Context(), ctrl.Request{})
 	if want := (ctrl.Result{RequeueAfter: 55 * time.Minute}); err != nil || got != want || api.policyReads != 0 {
@@ -623,7 +623,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestSettings_AreReadForAWriteAndKeptForTheNextStep(t *testing.T) {
-	earlier := step.Settings{Drain: v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}}
+	earlier := step.Settings{Drain: v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: time.Hour}}}
 	cases := map[string]struct {
 		phase protocol.Phase
 		drain step.DrainState

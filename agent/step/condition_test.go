@@ -17,7 +17,7 @@ const deadlock corev1.NodeConditionType = "KernelDeadlock"
 // asksAfter makes KernelDeadlock ask for a reboot once it has had a status for ten minutes.
 func asksAfter(status corev1.ConditionStatus) func(*Observation) {
 	return func(o *Observation) {
-		o.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: deadlock, Status: status, For: metav1.Duration{Duration: 10 * time.Minute}}}
+		o.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: deadlock, Status: status, For: v1alpha1.Duration{Duration: 10 * time.Minute}}}
 	}
 }
 

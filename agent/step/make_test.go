@@ -114,7 +114,7 @@ func readLast(ago time.Duration) func(*Observation) {
 
 // lead sets drain.leadTime.
 func lead(d time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Policy.Drain.LeadTime = &metav1.Duration{Duration: d} }
+	return func(o *Observation) { o.Policy.Drain.LeadTime = &v1alpha1.Duration{Duration: d} }
 }
 
 func inPhase(seq int64, phase protocol.Phase) func(*Observation) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -244,7 +243,7 @@ func policies() []func(*Observation) {
 			} {
 				changes = append(changes, func(o *Observation) {
 					o.Policy = &Settings{
-						Drain:  v1alpha1.Drain{Timeout: &metav1.Duration{Duration: timeout}, OnTimeout: onTimeout},
+						Drain:  v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: timeout}, OnTimeout: onTimeout},
 						Reboot: reboot,
 					}
 				})
@@ -254,7 +253,7 @@ func policies() []func(*Observation) {
 	for _, lead := range []time.Duration{time.Minute, time.Hour} {
 		changes = append(changes, func(o *Observation) {
 			o.Policy = &Settings{Drain: v1alpha1.Drain{
-				LeadTime: &metav1.Duration{Duration: lead}, Timeout: &metav1.Duration{Duration: time.Minute}, OnTimeout: v1alpha1.DrainTimeoutReboot,
+				LeadTime: &v1alpha1.Duration{Duration: lead}, Timeout: &v1alpha1.Duration{Duration: time.Minute}, OnTimeout: v1alpha1.DrainTimeoutReboot,
 			}}
 		})
 	}

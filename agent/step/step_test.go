@@ -85,7 +85,7 @@ func TestNext_Draining(t *testing.T) {
 	as := func(*protocol.Progress) {}
 	settings := func(timeout time.Duration, onTimeout v1alpha1.DrainTimeoutAction, inhibitors v1alpha1.Obstacle) func(*Observation) {
 		return func(o *Observation) {
-			o.Policy.Drain.Timeout, o.Policy.Drain.OnTimeout = &metav1.Duration{Duration: timeout}, onTimeout
+			o.Policy.Drain.Timeout, o.Policy.Drain.OnTimeout = &v1alpha1.Duration{Duration: timeout}, onTimeout
 			o.Policy.Reboot.Inhibitors = inhibitors
 		}
 	}
@@ -239,7 +239,7 @@ func TestNext_Draining(t *testing.T) {
 		"the rest of the lead time passes if another process began it": {
 			makeObservation(beingDrained, lead(7*time.Minute), begunAt(-6*time.Minute)), Wait{now.Add(time.Minute)},
 		},
-		"the drain runs after the lead time": {makeObservation(beingDrained, lead(5*time.Minute)), RunDrain{Settings{Drain: v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 5 * time.Minute}}}}},
+		"the drain runs after the lead time": {makeObservation(beingDrained, lead(5*time.Minute)), RunDrain{Settings{Drain: v1alpha1.Drain{LeadTime: &v1alpha1.Duration{Duration: 5 * time.Minute}}}}},
 		"no lead time, and the host's clock was set back: the drain is run": {
 			makeObservation(beingDrained, func(o *Observation) { o.Now = begun.Add(-time.Minute) }), RunDrain{},
 		},
@@ -344,7 +344,7 @@ func TestNext_RebootingByAFleetLockClient_Behaviour65(t *testing.T) {
 	}
 	timeout := func(d time.Duration) func(*Observation) {
 		return func(o *Observation) {
-			o.Policy.Reboot.Timeout = &metav1.Duration{Duration: d}
+			o.Policy.Reboot.Timeout = &v1alpha1.Duration{Duration: d}
 			o.LastPolicy = o.Policy
 		}
 	}

@@ -30,7 +30,7 @@ func accountingFor(volumes ...corev1.UniqueVolumeName) func(*Observation) {
 func unread(o *Observation) { o.Kept.Unread = `reading claim "a/b": no` }
 
 func waiting(timeout time.Duration) func(*Observation) {
-	return func(o *Observation) { o.Policy.Drain.VolumeDetachTimeout = &metav1.Duration{Duration: timeout} }
+	return func(o *Observation) { o.Policy.Drain.VolumeDetachTimeout = &v1alpha1.Duration{Duration: timeout} }
 }
 
 // reported adds the condition that the agent wrote before.

@@ -7,14 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
 func TestParseNodeConditions_ReadsWhatTheManagerWrites(t *testing.T) {
-	minute := metav1.Duration{Duration: time.Minute}
+	minute := v1alpha1.Duration{Duration: time.Minute}
 	spec := v1alpha1.RebootPolicySpec{NodeConditions: []v1alpha1.NodeConditionNeed{
 		{Type: "KernelDeadlock", For: minute}, {Type: "example.com/GPUHealthy", Status: corev1.ConditionFalse, For: minute},
 	}}

@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -33,10 +32,8 @@ type Concurrency struct {
 	// Only results of gates from within that time count.
 	// If it is absent, the next reboot starts at once.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="spacing must be a duration of at least 1m and at most 168h, such as 10m or 2h"
-	Spacing *metav1.Duration `json:"spacing,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('1m') && d <= duration('168h'))",message="spacing must be a duration of at least 1m and at most 7d, such as 10m, 2h or 1d"
+	Spacing *Duration `json:"spacing,omitempty"`
 
 	// pendingTaint is the effect of taint reboot-operator.io/reboot-pending on nodes that wait for their turn:
 	// - PreferNoSchedule: evicted pods seldom move to the node that reboots next.
@@ -66,12 +63,10 @@ type FirstBatch struct {
 	Nodes *intstr.IntOrString `json:"nodes,omitempty"`
 
 	// soak is the time for which each of these nodes must be back in service before more nodes reboot, such as 30m.
-	// It is at least 1m and at most 168h.
+	// It is at least 1m and at most 7d.
 	// +required
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="soak must be a duration of at least 1m and at most 168h, such as 30m"
-	Soak metav1.Duration `json:"soak"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('1m') && d <= duration('168h'))",message="soak must be a duration of at least 1m and at most 7d, such as 30m"
+	Soak Duration `json:"soak"`
 }
 
 // PendingTaint is the effect of the taint on nodes that wait for their turn.

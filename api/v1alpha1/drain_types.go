@@ -1,17 +1,13 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // Drain configures how pods leave the node.
 // DaemonSet pods, mirror pods and completed pods stay.
 type Drain struct {
 	// timeout is the longest that the drain may take before onTimeout applies, such as 2h.
 	// Defaults to 20m.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 20m or 2h"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d > duration('0s') && d <= duration('168h'))",message="timeout must be a duration of more than 0 and at most 7d, such as 20m or 2h"
+	Timeout *Duration `json:"timeout,omitempty"`
 
 	// onTimeout decides about a drain that takes longer than timeout:
 	// - Abort: the node is uncordoned at once, the attempt counts as failed, and the next one follows after a back-off.
@@ -25,10 +21,8 @@ type Drain struct {
 	// Load balancers, storage and other programs that watch nodes can move away in that time, and timeout counts from its end.
 	// If it is absent, evictions begin at once.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="leadTime must be a duration of at most 24h, such as 30s or 2m"
-	LeadTime *metav1.Duration `json:"leadTime,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d <= duration('24h'))",message="leadTime must be a duration of at most 24h, such as 30s or 2m"
+	LeadTime *Duration `json:"leadTime,omitempty"`
 
 	// loadBalancers configures external load balancers, such as those of Services of type LoadBalancer:
 	// - Exclude: the node has label node.kubernetes.io/exclude-from-external-load-balancers from its grant until it is back in service.
@@ -41,10 +35,8 @@ type Drain struct {
 	// gracePeriod is the longest termination grace period that a pod gets, such as 2m. Fractions of a second are rounded up.
 	// If it is absent, each pod's own grace period applies.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="gracePeriod must be a duration of at least 1s and at most 168h, such as 30s or 2m"
-	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('1s') && d <= duration('168h'))",message="gracePeriod must be a duration of at least 1s and at most 7d, such as 30s or 2m"
+	GracePeriod *Duration `json:"gracePeriod,omitempty"`
 
 	// emptyDirData configures pods with emptyDir volumes, whose data is lost when the pod leaves:
 	// - Delete: the pods leave, and their data is lost.
@@ -74,10 +66,8 @@ type Drain struct {
 	// When the time has passed, the reboot goes on.
 	// Defaults to 5m.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('168h')",message="volumeDetachTimeout must be a duration of at most 168h, such as 5m; 0s does not wait"
-	VolumeDetachTimeout *metav1.Duration `json:"volumeDetachTimeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d <= duration('168h'))",message="volumeDetachTimeout must be a duration of at most 7d, such as 5m; 0s does not wait"
+	VolumeDetachTimeout *Duration `json:"volumeDetachTimeout,omitempty"`
 
 	// rules handle some pods differently: the first rule that matches a pod applies.
 	// If the list is absent, all pods are evicted together.
@@ -168,10 +158,8 @@ type DrainRule struct {
 	// gracePeriod is the longest termination grace period that these pods get, such as 30s.
 	// If it is absent, drain.gracePeriod applies.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="gracePeriod must be a duration of at least 1s and at most 168h, such as 30s or 2m"
-	GracePeriod *metav1.Duration `json:"gracePeriod,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('1s') && d <= duration('168h'))",message="gracePeriod must be a duration of at least 1s and at most 7d, such as 30s or 2m"
+	GracePeriod *Duration `json:"gracePeriod,omitempty"`
 }
 
 // DrainAction says how a pod leaves the node.

@@ -1,7 +1,5 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // Hooks are your own checks before the drain and after the boot of each node, or before and after each run.
 // In each phase the node has a label, and the reboot continues when each annotation on the Node is "true".
 // The value "false", or one that begins with "failed", refuses at once.
@@ -45,10 +43,8 @@ type Hooks struct {
 	// After that, a node counts as failed, a run does not begin, and hooks after a run are reported.
 	// Defaults to 1h.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d > duration('0s') && d <= duration('168h'))",message="timeout must be a duration of more than 0 and at most 7d, such as 30m or 2h"
+	Timeout *Duration `json:"timeout,omitempty"`
 }
 
 // AnnotationKey is the key of an annotation, such as example.com/backup-done.

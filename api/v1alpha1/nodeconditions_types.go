@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // NodeConditionNeed is a Node condition of another program that asks for a reboot once it has lasted.
@@ -28,12 +27,10 @@ type NodeConditionNeed struct {
 	Status corev1.ConditionStatus `json:"status,omitempty"`
 
 	// for is the time for which the condition must have this status before the node needs a reboot, such as 10m.
-	// It is at least 1m and at most 168h.
+	// It is at least 1m and at most 7d.
 	// +required
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="for must be a duration of at least 1m and at most 168h, such as 10m"
-	For metav1.Duration `json:"for"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('1m') && d <= duration('168h'))",message="for must be a duration of at least 1m and at most 7d, such as 10m"
+	For Duration `json:"for"`
 }
 
 // StatusOrDefault returns the status that asks for a reboot.

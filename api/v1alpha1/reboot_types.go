@@ -1,26 +1,20 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // Reboot configures how the node is rebooted.
 type Reboot struct {
 	// timeout is the longest that a node may take from the point of no return to Ready on a new boot ID, such as 1h.
 	// After that, the node counts as failed and keeps its slot.
 	// Defaults to 30m.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="timeout must be a duration of more than 0 and at most 168h, such as 30m or 2h"
-	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d > duration('0s') && d <= duration('168h'))",message="timeout must be a duration of more than 0 and at most 7d, such as 30m or 2h"
+	Timeout *Duration `json:"timeout,omitempty"`
 
 	// settle is the time for which a rebooted node must stay Ready before it is back in service, such as 5m.
 	// It starts once taints that came with the reboot are gone, and 0s does not wait.
 	// Defaults to 60s.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('24h')",message="settle must be a duration of at most 24h, such as 90s or 5m"
-	Settle *metav1.Duration `json:"settle,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d <= duration('24h'))",message="settle must be a duration of at most 24h, such as 90s or 5m"
+	Settle *Duration `json:"settle,omitempty"`
 
 	// inhibitors configures what a logind block inhibitor on the host means, such as one that a package manager takes:
 	// - Block: no reboot is granted or begun while anything on the host blocks a shutdown.

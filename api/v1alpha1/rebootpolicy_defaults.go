@@ -5,7 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -210,7 +209,7 @@ func section[T any](s *T) (value T) {
 	return value
 }
 
-func durationOr(d *metav1.Duration, fallback time.Duration) time.Duration {
+func durationOr(d *Duration, fallback time.Duration) time.Duration {
 	if d == nil {
 		return fallback
 	}

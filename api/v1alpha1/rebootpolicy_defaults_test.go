@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -58,11 +57,11 @@ func TestDefaults(t *testing.T) {
 				Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromString("25%")), TopologyKey: "zone"},
 				MaxFailures: new(int32(9)),
 				Drain: &v1alpha1.Drain{
-					Timeout: &metav1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
+					Timeout: &v1alpha1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.DrainTimeoutReboot,
 					EmptyDirData: v1alpha1.PodDisposalBlock, UnmanagedPods: v1alpha1.PodDisposalDelete,
 				},
 				Reboot: &v1alpha1.Reboot{
-					Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{}, Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore,
+					Timeout: &v1alpha1.Duration{Duration: time.Second}, Settle: &v1alpha1.Duration{}, Inhibitors: v1alpha1.ObstacleIgnore, Coordinators: v1alpha1.ObstacleIgnore,
 				},
 			},
 			rule:     v1alpha1.DrainRule{Action: v1alpha1.DrainSkip},

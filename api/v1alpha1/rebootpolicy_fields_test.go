@@ -103,6 +103,23 @@ type schema struct {
 	Required    []string          `json:"required"`
 	Properties  map[string]schema `json:"properties"`
 	Items       *schema           `json:"items"`
+	Validations []struct {
+		Rule    string `json:"rule"`
+		Message string `json:"message"`
+	} `json:"x-kubernetes-validations"`
+}
+
+// eachField calls check for a field and all fields within it, except those that Kubernetes describes.
+func eachField(path string, s schema, check func(path string, s schema)) {
+	check(path, s)
+	if s.Items != nil {
+		eachField(path+"[]", *s.Items, check)
+	}
+	for name, inner := range s.Properties {
+		if !slices.Contains([]string{".apiVersion", ".kind", ".metadata", ".status.conditions"}, path+"."+name) {
+			eachField(path+"."+name, inner, check)
+		}
+	}
 }
 
 func (s schema) walk(path string, found fields) {
@@ -122,22 +139,9 @@ func (s schema) walk(path string, found fields) {
 var _ = Describe("What kubectl explain shows", func() {
 	// wholeLine matches a line that ends with a sentence or introduces a list.
 	wholeLine := regexp.MustCompile(`^$|[.:]$`)
-	// each calls check for a field and all fields within it, except those that Kubernetes describes.
-	var each func(path string, s schema, check func(path string, s schema))
-	each = func(path string, s schema, check func(path string, s schema)) {
-		check(path, s)
-		if s.Items != nil {
-			each(path+"[]", *s.Items, check)
-		}
-		for name, inner := range s.Properties {
-			if !slices.Contains([]string{".apiVersion", ".kind", ".metadata", ".status.conditions"}, path+"."+name) {
-				each(path+"."+name, inner, check)
-			}
-		}
-	}
 
 	It("breaks no line within a sentence", func() {
-		each("", crdSchema(), func(path string, s schema) {
+		eachField("", crdSchema(), func(path string, s schema) {
 			for line := range strings.SplitSeq(s.Description, "\n") {
 				Expect(line).To(MatchRegexp(wholeLine.String()), path)
 			}
@@ -146,7 +150,7 @@ var _ = Describe("What kubectl explain shows", func() {
 
 	It("has at most three sentences for a field of the spec, and one example", func() {
 		aside := regexp.MustCompile(`(?m)^(- |Example: ).*$`) // the values of the field, and the example
-		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+		eachField(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			prose := aside.ReplaceAllString(s.Description, "")
 			Expect(len(regexp.MustCompile(`\.(\s|$)`).FindAllString(prose, -1))).To(BeNumerically("<=", 3), "%s: %s", path, s.Description)
 			Expect(strings.Count(s.Description, "Example: ")).To(BeNumerically("<=", 1), path)
@@ -154,7 +158,7 @@ var _ = Describe("What kubectl explain shows", func() {
 	})
 
 	It("says what the absence of each field of the spec means", func() {
-		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+		eachField(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			if _, selector := s.Properties["matchLabels"]; selector { // Kubernetes describes its fields
 				return
 			}
@@ -167,7 +171,7 @@ var _ = Describe("What kubectl explain shows", func() {
 	})
 
 	It("gives an example of each field of the spec that holds a value", func() {
-		each(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
+		eachField(".spec", crdSchema().Properties["spec"], func(path string, s schema) {
 			_, selector := s.Properties["matchLabels"]
 			if section := len(s.Properties) > 0 && !selector; !section && !strings.HasSuffix(path, "[]") {
 				Expect(s.Description).To(MatchRegexp(`For example|Example: |such as `), path)
@@ -176,7 +180,7 @@ var _ = Describe("What kubectl explain shows", func() {
 	})
 
 	It("has at most 25 words in a sentence", func() {
-		each("", crdSchema(), func(path string, s schema) {
+		eachField("", crdSchema(), func(path string, s schema) {
 			for _, sentence := range regexp.MustCompile(`[.:]\s+`).Split(s.Description, -1) {
 				Expect(len(strings.Fields(sentence))).To(BeNumerically("<=", 25), "%s: %s", path, sentence)
 			}
@@ -216,7 +220,7 @@ var _ = Describe("What kubectl explain shows", func() {
 	})
 
 	It("lists the values of a field, and what each does or means", func() {
-		each("", crdSchema(), func(path string, s schema) {
+		eachField("", crdSchema(), func(path string, s schema) {
 			values, format := s.Enum, "\n- %s: "
 			switch {
 			case strings.HasSuffix(path, "[]"): // the list names them

@@ -159,7 +159,7 @@ type RebootPolicySpec struct {
 	// rings are groups of nodes that reboot one after the other.
 	// A node is in the first ring that selects it, and nodes that no ring selects come last.
 	// If the list is absent or empty, all nodes are equal.
-	// Example: [{name: canary, nodeSelector: {matchLabels: {stage: canary}}, soak: 24h}].
+	// Example: [{name: canary, nodeSelector: {matchLabels: {stage: canary}}, soak: 1d}].
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -178,23 +178,19 @@ type RebootPolicySpec struct {
 	// +optional
 	Hooks *Hooks `json:"hooks,omitempty"`
 
-	// deadline is the time within which a node should be rebooted once it needs a reboot, such as 336h.
+	// deadline is the time within which a node should be rebooted once it needs a reboot, such as 14d.
 	// Nodes past their deadline go before the others in their ring, and condition DeadlineNear reports them after three quarters of that time.
 	// If it is absent, nodes have no deadline.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="deadline must be a duration of at least 1h and at most 8760h, such as 336h"
-	Deadline *metav1.Duration `json:"deadline,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('1h') && d <= duration('8760h'))",message="deadline must be a duration of at least 1h and at most 365d, such as 14d"
+	Deadline *Duration `json:"deadline,omitempty"`
 
-	// maxUptime is the longest that a node may be up before it needs a reboot, such as 720h.
+	// maxUptime is the longest that a node may be up before it needs a reboot, such as 30d.
 	// Each node becomes due in the last tenth of that time, depending on its name, so that not all become due at once.
 	// If it is absent, no node needs a reboot because of its uptime.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) >= duration('24h') && duration(self) <= duration('87600h')",message="maxUptime must be a duration of at least 24h and at most 87600h, such as 720h"
-	MaxUptime *metav1.Duration `json:"maxUptime,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d >= duration('24h') && d <= duration('87600h'))",message="maxUptime must be a duration of at least 24h and at most 3650d, such as 30d"
+	MaxUptime *Duration `json:"maxUptime,omitempty"`
 
 	// nodeConditions lists conditions that other programs write on Nodes, such as node-problem-detector.
 	// A node needs a reboot once one of them has lasted, and at most one for each time that it changes.

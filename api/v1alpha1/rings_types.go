@@ -1,7 +1,6 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -27,11 +26,9 @@ type Ring struct {
 	// +kubebuilder:validation:MaxLength=32
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// soak is the time for which each rebooted node of this ring must be back in service before a later ring starts, such as 24h.
+	// soak is the time for which each rebooted node of this ring must be back in service before a later ring starts, such as 1d.
 	// If it is absent, a later ring starts at once.
 	// +optional
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) <= duration('720h')",message="soak must be a duration of at most 720h, such as 30m or 24h"
-	Soak *metav1.Duration `json:"soak,omitempty"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d <= duration('720h'))",message="soak must be a duration of at most 30d, such as 30m or 1d"
+	Soak *Duration `json:"soak,omitempty"`
 }

@@ -1,7 +1,5 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 // Window is a period that begins on certain days at a wall-clock time, and keeps its length across clock changes.
 // If a clock change skips the start, the window opens right after the gap. If it repeats the start, the window opens once.
 type Window struct {
@@ -36,12 +34,10 @@ type Window struct {
 	Start string `json:"start"`
 
 	// duration is the length of the window, such as 90m or 6h.
-	// It is at most 168h, and the end is not part of the window.
+	// It is at most 7d, and the end is not part of the window.
 	// +required
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+(ms|s|m|h))+$') && duration(self) > duration('0s') && duration(self) <= duration('168h')",message="duration must be more than 0 and at most 168h, such as 90m or 6h"
-	Duration metav1.Duration `json:"duration"`
+	// +kubebuilder:validation:XValidation:rule="self != '' && self.matches('^([0-9]{1,4}d)?([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?([0-9]{1,12}ms)?$') && [timestamp(self.contains('d') ? 86400 * int(self.substring(0, self.indexOf('d'))) : 0) - timestamp(0) + duration('0s' + self.substring(self.indexOf('d') + 1))].all(d, d > duration('0s') && d <= duration('168h'))",message="duration must be more than 0 and at most 7d, such as 90m or 6h"
+	Duration Duration `json:"duration"`
 
 	// timeZone is an IANA name, such as Europe/Berlin.
 	// Defaults to UTC.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -97,7 +96,7 @@ func (m *monitored) reboots(t *testing.T) {
 	policy, err := m.ApplyPolicy(t.Context(), func(spec *v1alpha1.RebootPolicySpec) {
 		// With Abort a node with a closed budget would wait before its drain.
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot}
-		spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: time.Second}, Settle: &metav1.Duration{Duration: time.Second}}
+		spec.Reboot = &v1alpha1.Reboot{Timeout: &v1alpha1.Duration{Duration: time.Second}, Settle: &v1alpha1.Duration{Duration: time.Second}}
 		spec.MaxFailures = new(int32(50))
 	})
 	if err != nil {

@@ -48,7 +48,7 @@ func zones(p *v1alpha1.RebootPolicy) {
 // 50% and a soak of half an hour.
 func rings(p *v1alpha1.RebootPolicy) {
 	p.Spec.Rings = []v1alpha1.Ring{
-		{Name: "canary", MaxUnavailable: new(intstr.FromString("50%")), Soak: &metav1.Duration{Duration: 30 * minute}}, {Name: "later"},
+		{Name: "canary", MaxUnavailable: new(intstr.FromString("50%")), Soak: &v1alpha1.Duration{Duration: 30 * minute}}, {Name: "later"},
 	}
 	for i := range p.Spec.Rings {
 		p.Spec.Rings[i].NodeSelector.MatchLabels = map[string]string{"ring": p.Spec.Rings[i].Name}
@@ -58,7 +58,7 @@ func rings(p *v1alpha1.RebootPolicy) {
 // deadline sets the time in which a node should be rebooted, and what it ignores after that.
 func deadline(after time.Duration, ignore ...v1alpha1.UrgentIgnore) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Deadline = &metav1.Duration{Duration: after}
+		p.Spec.Deadline = &v1alpha1.Duration{Duration: after}
 		if len(ignore) > 0 {
 			p.Spec.Urgent = &v1alpha1.Urgent{Overdue: &v1alpha1.UrgentNodes{Ignore: ignore}}
 		}
@@ -78,7 +78,7 @@ func since(d time.Duration) func(*record.Node) {
 func weeknights(p *v1alpha1.RebootPolicy) {
 	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",
-		Duration: metav1.Duration{Duration: 6 * time.Hour}, TimeZone: "Europe/Berlin",
+		Duration: v1alpha1.Duration{Duration: 6 * time.Hour}, TimeZone: "Europe/Berlin",
 	})
 }
 
@@ -103,7 +103,7 @@ func spaced(p *v1alpha1.RebootPolicy) {
 	if p.Spec.Concurrency == nil {
 		p.Spec.Concurrency = &v1alpha1.Concurrency{}
 	}
-	p.Spec.Concurrency.Spacing = &metav1.Duration{Duration: 10 * minute}
+	p.Spec.Concurrency.Spacing = &v1alpha1.Duration{Duration: 10 * minute}
 }
 
 // stages sets two rings by zone. The second one has its own limit.

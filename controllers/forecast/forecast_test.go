@@ -75,7 +75,7 @@ func sharing(p *v1alpha1.RebootPolicy) {
 // beginsWith makes each run begin with some nodes, which soak for half an hour.
 func beginsWith(nodes string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Concurrency.FirstBatch = &v1alpha1.FirstBatch{Nodes: new(intstr.Parse(nodes)), Soak: metav1.Duration{Duration: 30 * time.Minute}}
+		p.Spec.Concurrency.FirstBatch = &v1alpha1.FirstBatch{Nodes: new(intstr.Parse(nodes)), Soak: v1alpha1.Duration{Duration: 30 * time.Minute}}
 	}
 }
 
@@ -203,7 +203,7 @@ func TestOf(t *testing.T) {
 		},
 		"each node waits for the spacing after the previous one": {
 			policy: policy(spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Concurrency = &v1alpha1.Concurrency{Spacing: &metav1.Duration{Duration: 10 * time.Minute}}
+				s.Concurrency = &v1alpha1.Concurrency{Spacing: &v1alpha1.Duration{Duration: 10 * time.Minute}}
 			})),
 			nodes: []*record.Node{needy("a"), needy("b"), needy("c")}, goes: []string{"a 0–6", "b 16–22", "c 32–38"},
 		},
@@ -530,7 +530,7 @@ func TestOf_Window(t *testing.T) {
 		"never": {policy(weeknights, ever), 3, forecast.Forecast{Unknown: "Blackout: blackout for-good is in force; none opens within a year"}},
 		"not within a year": {
 			policy(spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Windows = []v1alpha1.Window{{Name: "rare", Days: []v1alpha1.Day{"Sun"}, Start: "02:00", WeeksOfMonth: []int32{1}, Duration: metav1.Duration{Duration: 10 * minute}}}
+				s.Windows = []v1alpha1.Window{{Name: "rare", Days: []v1alpha1.Day{"Sun"}, Start: "02:00", WeeksOfMonth: []int32{1}, Duration: v1alpha1.Duration{Duration: 10 * minute}}}
 			})), 30, forecast.Forecast{
 				Unknown: "not every node has had its turn within a year",
 				Window:  &forecast.Window{Name: "rare", OpensAt: time.Date(2026, 12, 6, 2, 0, 0, 0, time.UTC), ClosesAt: time.Date(2026, 12, 6, 2, 10, 0, 0, time.UTC)},
@@ -551,7 +551,7 @@ func TestOf_Window(t *testing.T) {
 // room for settling.
 func TestReboot_Overruns(t *testing.T) {
 	p := policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: 56 * minute}}
+		s.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: 56 * minute}}
 	}))
 	var overruns []bool
 	for _, r := range forecast.Of(snapshotOf(p, pool(7)), forecast.Thorough).Reboots {
@@ -609,7 +609,7 @@ func TestOf_Extrapolates(t *testing.T) {
 		"rings":              policy(atMost("10"), stages),
 		"urgent requests":    policy(weeknights, allowsUrgent),
 		"windows that close in the middle of a turn": policy(weeknights, spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: 2 * minute}}
+			s.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: 2 * minute}}
 		})),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -687,7 +687,7 @@ func TestExpect(t *testing.T) {
 		"clocks that disagree make no duration shorter": {[]v1alpha1.PastReboot{took(-9, 30, 50, 70)}, [5]int{0, 30, 50, 70, 1}},
 	}
 	leads := policy(func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: 10 * time.Minute}}
+		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &v1alpha1.Duration{Duration: 10 * time.Minute}}
 	})
 	if d := forecast.Expect(leads); d.Drain.Duration != 12*time.Minute {
 		t.Errorf("with a lead time of 10m a drain is assumed to last %s", d.Drain.Duration)

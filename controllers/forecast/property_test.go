@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -53,7 +52,7 @@ func drawSnapshot(t *rapid.T) plan.Snapshot {
 	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
 		p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 			Name: fmt.Sprint("w", i), Start: fmt.Sprintf("%02d:00", rapid.IntRange(0, 23).Draw(t, "hour")),
-			Duration: metav1.Duration{Duration: minutes(t, 5, 600, "open")}, TimeZone: "Europe/Berlin",
+			Duration: v1alpha1.Duration{Duration: minutes(t, 5, 600, "open")}, TimeZone: "Europe/Berlin",
 		})
 	}
 	if oneIn(t, 4, "blackout") {

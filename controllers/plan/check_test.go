@@ -344,7 +344,7 @@ func TestReboots_TimesAreInThePolicysZone(t *testing.T) {
 	in := func(zone string) window.Schedule {
 		t.Helper()
 		schedule, err := window.Compile([]v1alpha1.Window{
-			{Name: "nights", Start: "22:00", Duration: metav1.Duration{Duration: 6 * time.Hour}, TimeZone: zone}, {Name: "noon", Start: "12:00", Duration: metav1.Duration{Duration: time.Hour}},
+			{Name: "nights", Start: "22:00", Duration: v1alpha1.Duration{Duration: 6 * time.Hour}, TimeZone: zone}, {Name: "noon", Start: "12:00", Duration: v1alpha1.Duration{Duration: time.Hour}},
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -119,7 +119,7 @@ func drawForeseen(t *rapid.T) *foreseen {
 	for i := range rapid.IntRange(0, 2).Draw(t, "windows") {
 		p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 			Name: fmt.Sprint("w", i), Start: fmt.Sprintf("%02d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), 7*rapid.IntRange(0, 8).Draw(t, "minute")),
-			Duration: metav1.Duration{Duration: minutes(t, 6, 50, "open")},
+			Duration: v1alpha1.Duration{Duration: minutes(t, 6, 50, "open")},
 		})
 	}
 	if oneIn(t, 3, "deadline") {
@@ -225,7 +225,7 @@ func foreseenStories() map[string]*foreseen {
 	berlin := func(name, start string, duration time.Duration, days ...v1alpha1.Day) func(*v1alpha1.RebootPolicy) {
 		return func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
-				Name: name, Days: days, Start: start, Duration: metav1.Duration{Duration: duration}, TimeZone: "Europe/Berlin",
+				Name: name, Days: days, Start: start, Duration: v1alpha1.Duration{Duration: duration}, TimeZone: "Europe/Berlin",
 			})
 		}
 	}

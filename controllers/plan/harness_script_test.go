@@ -44,13 +44,13 @@ func domains(key string) func(*v1alpha1.RebootPolicy) {
 
 // spacing sets concurrency.spacing. It goes after atMost, which sets the whole of concurrency.
 func spacing(d time.Duration) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Spacing = &metav1.Duration{Duration: d} }
+	return func(p *v1alpha1.RebootPolicy) { concurrencyOf(p).Spacing = &v1alpha1.Duration{Duration: d} }
 }
 
 // firstBatch sets concurrency.firstBatch. It goes after atMost, which sets the whole of concurrency.
 func firstBatch(nodes string, soak time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		concurrencyOf(p).FirstBatch = &v1alpha1.FirstBatch{Nodes: new(intstr.Parse(nodes)), Soak: metav1.Duration{Duration: soak}}
+		concurrencyOf(p).FirstBatch = &v1alpha1.FirstBatch{Nodes: new(intstr.Parse(nodes)), Soak: v1alpha1.Duration{Duration: soak}}
 	}
 }
 
@@ -62,7 +62,7 @@ func noTaint(p *v1alpha1.RebootPolicy) {
 // deadline sets the time within which a node should have had its reboot.
 func deadline(after time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Deadline = &metav1.Duration{Duration: after}
+		p.Spec.Deadline = &v1alpha1.Duration{Duration: after}
 	}
 }
 
@@ -106,7 +106,7 @@ func ring(name string, options ...func(*v1alpha1.Ring)) v1alpha1.Ring {
 }
 
 func soaks(d time.Duration) func(*v1alpha1.Ring) {
-	return func(r *v1alpha1.Ring) { r.Soak = &metav1.Duration{Duration: d} }
+	return func(r *v1alpha1.Ring) { r.Soak = &v1alpha1.Duration{Duration: d} }
 }
 
 // ringAtMost sets maxUnavailable of a ring as users write it.
@@ -141,13 +141,15 @@ func priority(n int32) func(*v1alpha1.RebootPolicy) {
 }
 
 func drainTimeout(d time.Duration) func(*v1alpha1.RebootPolicy) {
-	return func(p *v1alpha1.RebootPolicy) { p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: d}} }
+	return func(p *v1alpha1.RebootPolicy) {
+		p.Spec.Drain = &v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: d}}
+	}
 }
 
 // leads sets drain.leadTime.
 func leads(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: d}}
+		p.Spec.Drain = &v1alpha1.Drain{LeadTime: &v1alpha1.Duration{Duration: d}}
 	}
 }
 
@@ -159,7 +161,7 @@ func excludes(p *v1alpha1.RebootPolicy) {
 // grace sets the time for which autoscalers are kept from a node after its reboot.
 func grace(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Autoscaler = &v1alpha1.Autoscaler{Grace: &metav1.Duration{Duration: d}}
+		p.Spec.Autoscaler = &v1alpha1.Autoscaler{Grace: &v1alpha1.Duration{Duration: d}}
 	}
 }
 
@@ -169,12 +171,12 @@ func allowsUrgent(p *v1alpha1.RebootPolicy) {
 
 // maxUptime lets nodes be up for a month.
 func maxUptime(p *v1alpha1.RebootPolicy) {
-	p.Spec.MaxUptime = &metav1.Duration{Duration: 720 * time.Hour}
+	p.Spec.MaxUptime = &v1alpha1.Duration{Duration: 720 * time.Hour}
 }
 
 // watches lets condition KernelDeadlock ask for a reboot once it has lasted ten minutes.
 func watches(p *v1alpha1.RebootPolicy) {
-	p.Spec.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: "KernelDeadlock", For: metav1.Duration{Duration: 10 * minute}}}
+	p.Spec.NodeConditions = []v1alpha1.NodeConditionNeed{{Type: "KernelDeadlock", For: v1alpha1.Duration{Duration: 10 * minute}}}
 }
 
 // urgently gives the node an urgent request.
@@ -206,7 +208,7 @@ func startsUpIn(d time.Duration) func(*host) { return func(h *host) { h.startsUp
 // settles sets reboot.settle.
 func settles(d time.Duration) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}}
+		p.Spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: d}}
 	}
 }
 

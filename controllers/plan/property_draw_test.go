@@ -186,7 +186,7 @@ func drawPolicy(t *rapid.T, name string) *v1alpha1.RebootPolicy {
 		keys := []v1alpha1.AnnotationKey{"example.com/a", "example.com/b"}
 		p.Spec.Hooks = &v1alpha1.Hooks{
 			Before: keys[:rapid.IntRange(0, 2).Draw(t, "before")], After: keys[:rapid.IntRange(0, 2).Draw(t, "after")],
-			Timeout: &metav1.Duration{Duration: 20 * time.Minute},
+			Timeout: &v1alpha1.Duration{Duration: 20 * time.Minute},
 		}
 	}
 	if oneIn(t, 4, "hooks of runs") {

@@ -107,7 +107,7 @@ var features = []struct {
 		}
 	}, func(s plan.Snapshot, _ *record.Node) bool { return len(s.Policy.Spec.BlockingPods()) > 0 }},
 	{"leaving gently", func(_ *rapid.T, s *situation) {
-		s.policies[0].Spec.Drain = &v1alpha1.Drain{LeadTime: &metav1.Duration{Duration: minute}, LoadBalancers: v1alpha1.LoadBalancersExclude}
+		s.policies[0].Spec.Drain = &v1alpha1.Drain{LeadTime: &v1alpha1.Duration{Duration: minute}, LoadBalancers: v1alpha1.LoadBalancersExclude}
 	}, func(s plan.Snapshot, _ *record.Node) bool {
 		return s.Policy.Spec.Drain != nil && s.Policy.Spec.Drain.LeadTime != nil
 	}},

@@ -148,7 +148,7 @@ func drawEdits(t *rapid.T, most int) []specEdit {
 		{"dry run", dryRun},
 		{"enforce", func(p *v1alpha1.RebootPolicy) { p.Spec.Mode = v1alpha1.ModeEnforce }},
 		{"domains", domains("pool")},
-		{"settle", func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}} }},
+		{"settle", func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}} }},
 	}
 	var edits []specEdit
 	for range rapid.IntRange(1, most).Draw(t, "edits") {
@@ -158,7 +158,7 @@ func drawEdits(t *rapid.T, most int) []specEdit {
 }
 
 func nightly(start string, duration time.Duration, zone string) v1alpha1.Window {
-	return v1alpha1.Window{Name: "at-" + start[:2], Start: start, Duration: metav1.Duration{Duration: duration}, TimeZone: zone}
+	return v1alpha1.Window{Name: "at-" + start[:2], Start: start, Duration: v1alpha1.Duration{Duration: duration}, TimeZone: zone}
 }
 
 // create creates a policy, or edits it if it exists. One that is being deleted has to be gone

@@ -281,8 +281,8 @@ func TestReboots_UnderWay(t *testing.T) {
 			"it keeps its slot. Check the machine; once you are sure it is off, delete the Node to free the slot")
 	}
 	timeouts := func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: time.Hour}}
-		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &metav1.Duration{Duration: 2 * time.Hour}, Settle: &metav1.Duration{}}
+		p.Spec.Drain = &v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: time.Hour}}
+		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &v1alpha1.Duration{Duration: 2 * time.Hour}, Settle: &v1alpha1.Duration{}}
 	}
 	const years = 73 * 365 * 24 * time.Hour
 	noted := rebootStep{

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -367,7 +366,7 @@ func owners() map[string]sequence {
 func clocks() map[string]sequence {
 	opens := func(name, start string, duration time.Duration) func(*v1alpha1.RebootPolicy) {
 		return func(p *v1alpha1.RebootPolicy) {
-			p.Spec.Windows = []v1alpha1.Window{{Name: name, Start: start, Duration: metav1.Duration{Duration: duration}}}
+			p.Spec.Windows = []v1alpha1.Window{{Name: name, Start: start, Duration: v1alpha1.Duration{Duration: duration}}}
 		}
 	}
 	noon := opens("noon", "12:00", time.Hour)

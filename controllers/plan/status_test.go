@@ -116,7 +116,7 @@ func TestReboots_Next(t *testing.T) {
 	held := func(options ...func(*host)) situation {
 		return one(policy("workers", holding(1, entry("a", 1))), needy("a", append([]func(*host){grant(1, active)}, options...)...))
 	}
-	atOnce := func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}} }
+	atOnce := func(p *v1alpha1.RebootPolicy) { p.Spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}} }
 	cases := map[string]struct {
 		situation situation
 		want      time.Time

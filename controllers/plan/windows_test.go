@@ -202,15 +202,15 @@ func TestReboots_WindowTooShort(t *testing.T) {
 	open := func(length time.Duration) func(*v1alpha1.RebootPolicy) {
 		return func(p *v1alpha1.RebootPolicy) {
 			p.Spec.Windows = []v1alpha1.Window{
-				{Name: "short", Start: "00:00", Duration: metav1.Duration{Duration: minute}},
-				{Name: "w", Start: "22:00", Duration: metav1.Duration{Duration: length}},
+				{Name: "short", Start: "00:00", Duration: v1alpha1.Duration{Duration: minute}},
+				{Name: "w", Start: "22:00", Duration: v1alpha1.Duration{Duration: length}},
 			}
 		}
 	}
 	nine := slices.Repeat([]v1alpha1.PastReboot{took(minute, minute)}, 9)
 	blackouts := func(p *v1alpha1.RebootPolicy) {
-		p.Spec.Drain = &v1alpha1.Drain{Timeout: lasts(20 * minute), VolumeDetachTimeout: lasts(5 * minute)}
-		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: lasts(15 * minute)}
+		p.Spec.Drain = &v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: 20 * minute}, VolumeDetachTimeout: &v1alpha1.Duration{Duration: 5 * minute}}
+		p.Spec.Reboot = &v1alpha1.Reboot{Timeout: &v1alpha1.Duration{Duration: 15 * minute}}
 	}
 	cases := map[string]struct {
 		policy *v1alpha1.RebootPolicy

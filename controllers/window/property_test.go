@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -74,7 +73,7 @@ func drawWindow(t *rapid.T, name, zone string, middle time.Time) v1alpha1.Window
 	return v1alpha1.Window{
 		Name:         name,
 		Start:        start.Format("15:04"),
-		Duration:     metav1.Duration{Duration: time.Duration(minutes.Draw(t, "duration")) * time.Minute},
+		Duration:     v1alpha1.Duration{Duration: time.Duration(minutes.Draw(t, "duration")) * time.Minute},
 		Days:         drawSet(t, "days", days),
 		WeeksOfMonth: drawSet(t, "weeksOfMonth", []int32{1, 2, 3, 4, 5, -1}),
 		TimeZone:     drawZone(t, zone),
@@ -255,7 +254,7 @@ func drawPolicy(t *rapid.T) ([]v1alpha1.Window, []v1alpha1.Blackout, time.Time) 
 		w := drawWindow(t, fmt.Sprintf("w%d", i), rapid.SampledFrom(zones).Draw(t, "zone"), now)
 		if rapid.Bool().Draw(t, "odd") {
 			odd := rapid.Int64Range(1, int64(168*time.Hour/time.Millisecond)).Draw(t, "milliseconds")
-			w.Duration = metav1.Duration{Duration: time.Duration(odd) * time.Millisecond}
+			w.Duration = v1alpha1.Duration{Duration: time.Duration(odd) * time.Millisecond}
 		}
 		windows = append(windows, w)
 	}

@@ -145,7 +145,7 @@ func (z zones) rule(w v1alpha1.Window) (rule, error) {
 		return rule{}, err
 	}
 	if d := w.Duration.Duration; d <= 0 || d > maxDuration {
-		return rule{}, fmt.Errorf("duration %v must be more than 0 and at most 168h", d)
+		return rule{}, fmt.Errorf("duration %v must be more than 0 and at most 7d", d)
 	}
 	zone, err := z.load(w.TimeZoneOrDefault())
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -21,7 +20,7 @@ func inZone(zone string) []v1alpha1.Window { return []v1alpha1.Window{daily("22:
 func TestCompile_Errors_Behaviour34(t *testing.T) {
 	const (
 		startError    = " must be a time of day as HH:MM, from 00:00 to 23:59"
-		durationError = " must be more than 0 and at most 168h"
+		durationError = " must be more than 0 and at most 7d"
 		zoneError     = " is not an IANA time zone name such as UTC or Europe/Berlin"
 	)
 	for name, tc := range map[string]struct {
@@ -89,7 +88,7 @@ func TestCompile_Errors_Behaviour34(t *testing.T) {
 }
 
 func lasting(d time.Duration) option {
-	return func(w *v1alpha1.Window) { w.Duration = metav1.Duration{Duration: d} }
+	return func(w *v1alpha1.Window) { w.Duration = v1alpha1.Duration{Duration: d} }
 }
 
 // State.Blackout distinguishes a window from a blackout of the same name.

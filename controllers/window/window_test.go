@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -39,7 +38,7 @@ func daily(start, duration, zone string, options ...option) v1alpha1.Window {
 	if err != nil {
 		panic(err)
 	}
-	w := v1alpha1.Window{Name: "w", Start: start, Duration: metav1.Duration{Duration: length}, TimeZone: zone}
+	w := v1alpha1.Window{Name: "w", Start: start, Duration: v1alpha1.Duration{Duration: length}, TimeZone: zone}
 	for _, o := range options {
 		o(&w)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -90,7 +89,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 func (d *demo) applyPolicy(ctx context.Context) (err error) {
 	d.policy, err = d.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(d.options.limit))}
-		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: settle}}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: settle}}
 	})
 	return err
 }

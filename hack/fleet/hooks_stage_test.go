@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -43,7 +42,7 @@ func newHooked(t *testing.T) *hooked {
 	s.trial = newTrial(t, Options{Nodes: 2, Workload: workload, Run: []string{hookNamespace}}, func(spec *v1alpha1.RebootPolicySpec) {
 		spec.Hooks = sample.Spec.Hooks
 		spec.Hooks.Before = append(spec.Hooks.Before, consent)
-		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}}
 		spec.MaxFailures = new(int32(10))
 	})
 	return s

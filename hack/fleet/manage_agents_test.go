@@ -67,7 +67,7 @@ func newRollout(t *testing.T) *rollout {
 		spec.NodeSelector = onNodes("node-1", "node-2", "node-3")
 		two := intstr.FromInt32(2)
 		spec.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: &two}
-		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}}
 		spec.Drain = &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot} // with Abort, a failed node would wait before its next drain
 	})}
 	t.Cleanup(r.story)

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -16,8 +14,8 @@ import (
 func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T) {
 	empty := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`)
 	s := newTrial(t, Options{Nodes: 1, Workload: empty}, func(spec *v1alpha1.RebootPolicySpec) {
-		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}}
-		spec.Drain = &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}}
+		spec.Drain = &v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: 3 * time.Second}, OnTimeout: v1alpha1.DrainTimeoutReboot}
 	})
 	before := s.fleet.kubelet.of(agentProgram)[0]
 	s.must(s.fleet.Stage())

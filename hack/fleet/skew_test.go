@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -121,7 +120,7 @@ func (r *rollout) translate() {
 	two := intstr.FromInt32(2)
 	policy.Spec = v1alpha1.RebootPolicySpec{
 		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: &two},
-		Reboot:      &v1alpha1.Reboot{Settle: &metav1.Duration{}},
+		Reboot:      &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}},
 		Drain:       &v1alpha1.Drain{OnTimeout: v1alpha1.DrainTimeoutReboot},
 	}
 	r.must(r.fleet.Client.Update(r.Context(), &policy))

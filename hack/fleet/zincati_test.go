@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -18,7 +16,7 @@ func TestZincati_RebootsWhenThePolicyPermits_Behaviour65(t *testing.T) {
 	must(t, err)
 	empty := []byte(`{apiVersion: v1, kind: Namespace, metadata: {name: empty}}`)
 	s := newTrial(t, Options{Nodes: 4, Engines: engines, Workload: empty}, func(spec *v1alpha1.RebootPolicySpec) {
-		spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}, Timeout: &metav1.Duration{Duration: 20 * time.Second}}
+		spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}, Timeout: &v1alpha1.Duration{Duration: 20 * time.Second}}
 	})
 	hosts := s.fleet.Hosts
 	hosts[1].Zincati.LogIn(5)

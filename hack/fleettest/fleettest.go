@@ -58,7 +58,7 @@ func AtMost(value string) func(*v1alpha1.RebootPolicy) {
 func Weeknights(p *v1alpha1.RebootPolicy) {
 	p.Spec.Windows = append(p.Spec.Windows, v1alpha1.Window{
 		Name: "weeknights", Days: []v1alpha1.Day{"Mon", "Tue", "Wed", "Thu"}, Start: "22:00",
-		Duration: metav1.Duration{Duration: 6 * time.Hour}, TimeZone: "Europe/Berlin",
+		Duration: v1alpha1.Duration{Duration: 6 * time.Hour}, TimeZone: "Europe/Berlin",
 	})
 }
 

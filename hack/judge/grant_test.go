@@ -110,7 +110,7 @@ func TestTake_WrongClocks(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			window := spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Windows = []v1alpha1.Window{{Name: "w", Start: "02:00", Duration: metav1.Duration{Duration: time.Hour}}}
+				s.Windows = []v1alpha1.Window{{Name: "w", Start: "02:00", Duration: v1alpha1.Duration{Duration: time.Hour}}}
 			})
 			if diff := cmp.Diff(tc.want, rulesOf(judgedBy(Options{}, window, grantAfter(tc.decided, "a", 1)))); diff != "" {
 				t.Errorf("rules broken (-want +got):\n%s", diff)

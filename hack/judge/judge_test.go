@@ -226,7 +226,7 @@ func labelled(name, pool string) func(*story) { return label(name, "pool", pool)
 // window sets a window that opens on Sundays.
 func window(start string, d time.Duration, zone string) func(*story) {
 	return spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: metav1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
+		s.Windows = []v1alpha1.Window{{Name: "w", Start: start, Duration: v1alpha1.Duration{Duration: d}, TimeZone: zone, Days: []v1alpha1.Day{"Sun"}}}
 	})
 }
 
@@ -416,7 +416,7 @@ func TestTake(t *testing.T) {
 	}
 	ignores := func(hours ...v1alpha1.UrgentIgnore) func(*story) {
 		return spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Deadline = &metav1.Duration{Duration: 24 * time.Hour}
+			s.Deadline = &v1alpha1.Duration{Duration: 24 * time.Hour}
 			s.Urgent = &v1alpha1.Urgent{Overdue: &v1alpha1.UrgentNodes{Ignore: hours}}
 		})
 	}

@@ -133,7 +133,7 @@ func newHost(t *testing.T, name string) *host {
 	h := &host{Machine: hosttest.NewMachine(t, name, "1"), front: newFront(t)}
 	create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	create(t, &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
-		Drain:        &v1alpha1.Drain{VolumeDetachTimeout: &metav1.Duration{Duration: time.Hour}},
+		Drain:        &v1alpha1.Drain{VolumeDetachTimeout: &v1alpha1.Duration{Duration: time.Hour}},
 		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"host": name}},
 	}})
 	h.boot()

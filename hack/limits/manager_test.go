@@ -162,7 +162,7 @@ func (s *site) needy() {
 func (s *site) policy(edits ...func(*v1alpha1.RebootPolicySpec)) {
 	s.t.Helper()
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: v1alpha1.RebootPolicySpec{
-		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"site": s.name}}, Reboot: &v1alpha1.Reboot{Settle: &metav1.Duration{}},
+		NodeSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{"site": s.name}}, Reboot: &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}},
 	}}
 	for _, edit := range edits {
 		edit(&policy.Spec)

@@ -94,10 +94,10 @@ func drawPolicy(d *process.Random, name string) *v1alpha1.RebootPolicy {
 	if d.Chance(0.3) {
 		policy.Spec.Concurrency.TopologyKey = labelZone
 	}
-	policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d.Between(0, 5*time.Minute).Truncate(time.Second)}}
+	policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: d.Between(0, 5*time.Minute).Truncate(time.Second)}}
 	policy.Spec.MaxFailures = new(int32(1 + d.Below(3)))
 	policy.Spec.Drain = &v1alpha1.Drain{
-		Timeout:   &metav1.Duration{Duration: d.Between(time.Minute, 30*time.Minute).Truncate(time.Second)},
+		Timeout:   &v1alpha1.Duration{Duration: d.Between(time.Minute, 30*time.Minute).Truncate(time.Second)},
 		OnTimeout: pick(d, v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutAbort, v1alpha1.DrainTimeoutReboot),
 	}
 	for i := range pick(d, 0, 2, 4, 6) {
@@ -111,7 +111,7 @@ func drawPolicy(d *process.Random, name string) *v1alpha1.RebootPolicy {
 // up, and most of the simulation would be spent on that.
 func drawWindow(d *process.Random, i int) v1alpha1.Window {
 	w := v1alpha1.Window{
-		Name: fmt.Sprintf("w%d", i), TimeZone: pick(d, zones...), Duration: metav1.Duration{Duration: d.Between(20*time.Minute, 5*time.Hour).Truncate(time.Minute)},
+		Name: fmt.Sprintf("w%d", i), TimeZone: pick(d, zones...), Duration: v1alpha1.Duration{Duration: d.Between(20*time.Minute, 5*time.Hour).Truncate(time.Minute)},
 		Start: pick(d, "00:00", "01:59", "02:00", "02:15", "02:30", "03:00", "06:00", "09:30", "12:00", "16:00", "19:00", "22:00", "23:59"),
 	}
 	if d.Chance(0.2) {

@@ -19,7 +19,7 @@ func windows(list ...v1alpha1.Window) func(*v1alpha1.RebootPolicy) {
 
 func window(name, start string, hours int, zone string, days ...v1alpha1.Day) v1alpha1.Window {
 	return v1alpha1.Window{
-		Name: name, Start: start, Days: days, TimeZone: zone, Duration: metav1.Duration{Duration: time.Duration(hours) * time.Hour},
+		Name: name, Start: start, Days: days, TimeZone: zone, Duration: v1alpha1.Duration{Duration: time.Duration(hours) * time.Hour},
 	}
 }
 

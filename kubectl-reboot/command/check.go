@@ -9,10 +9,10 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -62,9 +62,10 @@ only warnings.`,
 
 func runCheck(ctx context.Context, s *Session, file string, names []string, o output) error {
 	var candidates []v1alpha1.RebootPolicy
+	var written []*unstructured.Unstructured
 	var err error
 	if file != "" {
-		if candidates, err = readPolicies(ctx, s, file); err != nil {
+		if candidates, written, err = readPolicies(ctx, s, file); err != nil {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 		p := &candidates[i]
 		checked[i] = doctor.Candidate{Name: p.Name, Expression: gates.Invalid(&p.Spec)}
 		if file != "" && unread == nil {
-			if checked[i].Refused, err = refused(ctx, s, p); err != nil {
+			if checked[i].Refused, err = refused(ctx, s, written[i]); err != nil {
 				return err
 			}
 		}
@@ -107,21 +108,25 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 	return nil
 }
 
-// refused validates a policy with a server-side dry run. It returns the API server's error, or ""
-// if the policy is accepted.
-func refused(ctx context.Context, s *Session, p *v1alpha1.RebootPolicy) (string, error) {
+// refused validates a policy as it was written with a server-side dry run. It returns the API
+// server's error, or "" if the policy is accepted.
+func refused(ctx context.Context, s *Session, p *unstructured.Unstructured) (string, error) {
 	c, err := s.client()
 	if err != nil {
 		return "", err
 	}
 	c = client.NewDryRunClient(client.WithFieldOwner(c, fieldOwner))
-	var stored v1alpha1.RebootPolicy
-	switch err = c.Get(ctx, client.ObjectKeyFromObject(p), &stored); {
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(p.GroupVersionKind())
+	switch err = c.Get(ctx, client.ObjectKeyFromObject(p), stored); {
 	case apierrors.IsNotFound(err):
 		err = c.Create(ctx, p.DeepCopy())
 	case err == nil:
-		stored.Spec = *p.Spec.DeepCopy()
-		err = c.Update(ctx, &stored)
+		delete(stored.Object, "spec")
+		if spec, found := p.Object["spec"]; found {
+			stored.Object["spec"] = spec
+		}
+		err = c.Update(ctx, stored)
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return err.Error(), nil
@@ -129,8 +134,9 @@ func refused(ctx context.Context, s *Session, p *v1alpha1.RebootPolicy) (string,
 	return "", err
 }
 
-// readPolicies reads the policies of a manifest and skips other kinds. Unknown fields are an error.
-func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.RebootPolicy, error) {
+// readPolicies reads the policies of a manifest and skips other kinds. It also returns each policy
+// as it was written. Unknown fields are an error.
+func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.RebootPolicy, []*unstructured.Unstructured, error) {
 	var manifest []byte
 	var err error
 	if file == "-" {
@@ -139,41 +145,40 @@ func readPolicies(ctx context.Context, s *Session, file string) ([]v1alpha1.Rebo
 		manifest, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, err // the error names the file
+		return nil, nil, err // the error names the file
 	}
 	var policies []v1alpha1.RebootPolicy
+	var written []*unstructured.Unstructured
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", file, err)
+			return nil, nil, fmt.Errorf("reading %s: %w", file, err)
 		}
-		var kind struct {
-			Kind       string `json:"kind"`
-			APIVersion string `json:"apiVersion"`
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(document, &object.Object); err != nil {
+			return nil, nil, fmt.Errorf("reading %s: %w", file, err)
 		}
-		if err := yaml.Unmarshal(document, &kind); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", file, err)
-		}
-		if kind.Kind != "RebootPolicy" || !strings.HasPrefix(kind.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+		if kind := object.GroupVersionKind(); kind.Kind != "RebootPolicy" || kind.Group != v1alpha1.GroupVersion.Group {
 			continue
 		}
+		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RebootPolicy"))
 		var p v1alpha1.RebootPolicy
 		if err := yaml.UnmarshalStrict(document, &p); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", file, err)
+			return nil, nil, fmt.Errorf("reading %s: %w", file, err)
 		}
 		if p.Name == "" {
-			return nil, fmt.Errorf("reading %s: a RebootPolicy has no metadata.name", file)
+			return nil, nil, fmt.Errorf("reading %s: a RebootPolicy has no metadata.name", file)
 		}
 		if slices.ContainsFunc(policies, func(other v1alpha1.RebootPolicy) bool { return other.Name == p.Name }) {
-			return nil, fmt.Errorf("reading %s: it contains policy %s twice", file, p.Name)
+			return nil, nil, fmt.Errorf("reading %s: it contains policy %s twice", file, p.Name)
 		}
-		policies = append(policies, p)
+		policies, written = append(policies, p), append(written, object)
 	}
 	if len(policies) == 0 {
-		return nil, fmt.Errorf("%s does not contain a RebootPolicy", file)
+		return nil, nil, fmt.Errorf("%s does not contain a RebootPolicy", file)
 	}
-	return policies, nil
+	return policies, written, nil
 }

@@ -39,6 +39,8 @@ var _ = Describe("check", func() {
 	},
 		Entry("nothing", `{nodeSelector: {matchLabels: {checked: "yes"}}}`, "1 policy checked. Nothing is wrong.", false),
 		Entry("what the API server refuses", `{nodeSelector: {matchLabels: {checked: "yes"}}, concurrency: {maxUnavailable: 101%}}`, "maxUnavailable", true),
+		Entry("a duration that only the API server refuses", `{nodeSelector: {matchLabels: {checked: "yes"}}, reboot: {settle: 1.5h}}`, "settle must be a duration of at most 24h", true),
+		Entry("a duration with days", `{nodeSelector: {matchLabels: {checked: "yes"}}, maxUptime: 30d}`, "1 policy checked. Nothing is wrong.", false),
 		Entry("a window that never opens", `{nodeSelector: {matchLabels: {checked: "yes"}}, windows: [{name: night, start: "22:00", duration: 1h}], blackouts: [{name: all, from: "2020-01-01", to: "2099-01-01"}]}`, "no window of policy checked-a opens within 400 days", true),
 		Entry("a window that is too short", `{nodeSelector: {matchLabels: {checked: "yes"}}, windows: [{name: night, start: "22:00", duration: 1m}]}`, "the longest window of policy checked-a lasts 1m0s", false),
 		Entry("a selector that matches nothing", `{nodeSelector: {matchLabels: {pool: nobody}}}`, "policy checked-a selects no node", false),
@@ -56,6 +58,7 @@ var _ = Describe("check", func() {
 		Expect(ok("check", p.policy)).To(Equal("1 policy checked. Nothing is wrong.\n"))
 		Expect(fails("check", "-f", policyFile())).To(HaveSuffix("does not contain a RebootPolicy\n"))
 		Expect(fails("check", "-f", policyFile(`{nodeSelector: {matchLabels: {checked: "yes"}}, windowz: []}`))).To(ContainSubstring("windowz"))
+		Expect(fails("check", "-f", policyFile(`{maxUptime: 4w}`))).To(ContainSubstring(`"4w" is not a duration such as 90s, 6h, 2d or 1d12h`))
 	})
 
 	It("reads standard input", func() {

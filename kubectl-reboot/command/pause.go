@@ -134,7 +134,7 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 // instant parses --until: a time, or a duration from now. The API stores whole seconds.
 func instant(text string, now time.Time) (metav1.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
-	if d, notDuration := moment.Parse(text); notDuration == nil {
+	if d, notDuration := v1alpha1.ParseDuration(text); notDuration == nil {
 		t, err = now.Add(d), nil
 	}
 	switch {

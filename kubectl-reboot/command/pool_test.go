@@ -42,7 +42,7 @@ func newPool(size int, options ...func(*v1alpha1.RebootPolicy)) *pool {
 			testenv.Condition(corev1.NodeReady, "True", "KubeletReady"), testenv.Condition(v1alpha1.NodeRebootRequired, "False", "UpToDate"),
 		}}})
 	}
-	settle := fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{}} })
+	settle := fleettest.Spec(func(s *v1alpha1.RebootPolicySpec) { s.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}} })
 	policy := fleettest.Policy(p.policy, append([]func(*v1alpha1.RebootPolicy){settle}, options...)...)
 	policy.Generation, policy.Status = 0, v1alpha1.RebootPolicyStatus{}
 	Expect(api.Create(context.Background(), &policy)).To(Succeed())

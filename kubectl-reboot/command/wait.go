@@ -15,7 +15,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -40,7 +39,7 @@ func (d *days) String() string { return time.Duration(*d).String() }
 
 // Set implements pflag.Value.
 func (d *days) Set(text string) error {
-	parsed, err := moment.Parse(text)
+	parsed, err := v1alpha1.ParseDuration(text)
 	*d = days(parsed)
 	return err
 }

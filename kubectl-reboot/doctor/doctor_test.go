@@ -211,7 +211,7 @@ func TestExamine(t *testing.T) {
 		"a halt": {func(c *installed) { Halted("2 nodes failed")(&c.policies[0]) }, []string{"Policies Problem [] policy workers has halted"}},
 		"never open": {
 			func(c *installed) {
-				c.policies[0].Spec.Windows = []v1alpha1.Window{{Name: "never", Days: []v1alpha1.Day{"Mon"}, Start: "22:00", Duration: metav1.Duration{Duration: time.Hour}}}
+				c.policies[0].Spec.Windows = []v1alpha1.Window{{Name: "never", Days: []v1alpha1.Day{"Mon"}, Start: "22:00", Duration: v1alpha1.Duration{Duration: time.Hour}}}
 				c.policies[0].Spec.Blackouts = []v1alpha1.Blackout{{Name: "long", From: "2026-01-01", To: "2029-01-01"}}
 			}, []string{"Windows Problem [] no window of policy workers opens within 400 days"},
 		},

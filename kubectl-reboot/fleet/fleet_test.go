@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -158,7 +157,7 @@ func TestFleet_Silent(t *testing.T) {
 // TestFleet_Next tests that the earliest change of any policy counts, wherever it is in the list.
 func TestFleet_Next(t *testing.T) {
 	early := Spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Windows = []v1alpha1.Window{{Name: "early", Start: "18:00", Duration: metav1.Duration{Duration: time.Hour}}}
+		s.Windows = []v1alpha1.Window{{Name: "early", Start: "18:00", Duration: v1alpha1.Duration{Duration: time.Hour}}}
 	})
 	for name, policies := range map[string][]v1alpha1.RebootPolicy{
 		"first": {Policy("a", early), Policy("b", Weeknights), Policy("c")}, "last": {Policy("a"), Policy("b", Weeknights), Policy("c", early)},

@@ -44,7 +44,7 @@ func drainTimeout(c *conversion, d *v1alpha1.Drain) {
 	if timeout <= 0 {
 		timeout, how = longestDrain, ", the longest there is. kured waits forever; a shorter time, such as 20m, backs off from a node that cannot be drained and lets the others go first"
 	}
-	d.Timeout = &metav1.Duration{Duration: timeout}
+	d.Timeout = &v1alpha1.Duration{Duration: timeout}
 	c.carried("drain-timeout", fmt.Sprintf("drain.timeout: %s%s", moment.Short(d.Timeout.Duration), how))
 }
 
@@ -54,7 +54,7 @@ func leadTime(c *conversion, d *v1alpha1.Drain) {
 		c.unneeded("drain-delay", "by default a drain begins at once")
 		return
 	}
-	d.LeadTime = &metav1.Duration{Duration: lead}
+	d.LeadTime = &v1alpha1.Duration{Duration: lead}
 	c.carried("drain-delay", fmt.Sprintf("drain.leadTime: %s%s. The node is cordoned during that time", moment.Short(lead), longest))
 }
 
@@ -65,7 +65,7 @@ func gracePeriod(c *conversion, d *v1alpha1.Drain) {
 	}
 	seconds := min(max(c.flags.drainGracePeriod, 1), math.MaxInt32)
 	grace, longest := bounded(time.Duration(seconds)*time.Second, longestGrace)
-	d.GracePeriod = &metav1.Duration{Duration: grace}
+	d.GracePeriod = &v1alpha1.Duration{Duration: grace}
 	c.carried("drain-grace-period", fmt.Sprintf("drain.gracePeriod: %s%s. It is a maximum: pods that request less keep theirs", moment.Short(grace), longest))
 }
 

@@ -124,11 +124,11 @@ func lockReleaseDelay(c *conversion) {
 		c.unneeded("lock-release-delay", "it sets no delay; here a rebooted node must stay Ready for 60s before the next one reboots")
 	case c.flags.concurrency <= 1 && delay >= leastSpacing:
 		spacing, longest := bounded(delay, mostSpacing)
-		c.policy.Spec.Concurrency.Spacing = &metav1.Duration{Duration: spacing}
+		c.policy.Spec.Concurrency.Spacing = &v1alpha1.Duration{Duration: spacing}
 		c.carried("lock-release-delay", fmt.Sprintf("concurrency.spacing: %s%s. The node is back in service during that time", moment.Short(spacing), longest))
 	default:
 		settle, longest := bounded(delay, mostSettle)
-		c.policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: settle}}
+		c.policy.Spec.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: settle}}
 		c.carried("lock-release-delay", fmt.Sprintf("reboot.settle: %s%s. The node stays cordoned during that time; kured put it back in service first", moment.Short(settle), longest))
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 	_ "time/tzdata" // time zones
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -232,7 +230,7 @@ func (h hours) windows(days []v1alpha1.Day, zone string) []v1alpha1.Window {
 	window := func(name string, from, seconds int) v1alpha1.Window {
 		return v1alpha1.Window{
 			Name: name, Days: days, TimeZone: zone, Start: fmt.Sprintf("%02d:%02d", from/3600, from/minute%60),
-			Duration: metav1.Duration{Duration: time.Duration(seconds) * time.Second},
+			Duration: v1alpha1.Duration{Duration: time.Duration(seconds) * time.Second},
 		}
 	}
 	switch {

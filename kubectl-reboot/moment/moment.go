@@ -3,7 +3,6 @@
 package moment
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -86,27 +85,6 @@ func Short(d time.Duration) string {
 		}
 	}
 	return text
-}
-
-// Parse parses a duration with optional days: 90s, 6h, 1h30m, 2d or 1d12h.
-func Parse(text string) (time.Duration, error) {
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
-		return time.ParseDuration(text)
-	}
-	n, err := strconv.ParseUint(days, 10, 16) // 65,535 days do not overflow
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration such as 90s, 6h, 2d or 1d12h", text)
-	}
-	d := time.Duration(n) * 24 * time.Hour
-	if rest == "" {
-		return d, nil
-	}
-	more, err := time.ParseDuration(rest)
-	if err != nil || more < 0 {
-		return 0, fmt.Errorf("%q is not a duration such as 90s, 6h, 2d or 1d12h", text)
-	}
-	return d + more, nil
 }
 
 // Until formats the distance to a time, such as in 5h12m, or now if it has passed.

@@ -8,21 +8,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
-func TestParse(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"30d": 30 * 24 * time.Hour, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "90s": 90 * time.Second, "1h30m": 90 * time.Minute,
-	} {
-		if got, err := moment.Parse(text); err != nil || got != want {
-			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "d", "-1d", "1d-2h", "2 days", "1.5d", "99999999999d", "1dd"} {
-		if got, err := moment.Parse(text); err == nil {
-			t.Errorf("%q is %s", text, got)
-		}
-	}
-}
-
 func TestAt(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

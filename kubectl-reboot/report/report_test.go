@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -34,7 +33,7 @@ func finished(ago time.Duration) func(*corev1.Node) {
 // rows returns rows of nodes that wait, reboot, are up to date, or have no policy.
 func rows() []report.Row {
 	deadline := Spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Deadline = &metav1.Duration{Duration: 7 * 24 * time.Hour}
+		s.Deadline = &v1alpha1.Duration{Duration: 7 * 24 * time.Hour}
 	})
 	remembers := func(p *v1alpha1.RebootPolicy) {
 		p.Status.History = []v1alpha1.PastReboot{

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -24,7 +23,7 @@ import (
 
 func nights(start string, hours int) func(*v1alpha1.RebootPolicy) {
 	return Spec(func(s *v1alpha1.RebootPolicySpec) {
-		s.Windows = []v1alpha1.Window{{Name: "nights", Start: start, Duration: metav1.Duration{Duration: time.Duration(hours) * time.Hour}, TimeZone: "Europe/Berlin"}}
+		s.Windows = []v1alpha1.Window{{Name: "nights", Start: start, Duration: v1alpha1.Duration{Duration: time.Duration(hours) * time.Hour}, TimeZone: "Europe/Berlin"}}
 	})
 }
 

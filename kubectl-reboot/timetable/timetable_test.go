@@ -54,7 +54,9 @@ func TestLines(t *testing.T) {
 		return append(needy(3, "node-%d"), Node("node-0", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseDraining, time.Minute)))
 	}
 	settles := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
-		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Reboot = &v1alpha1.Reboot{Settle: &metav1.Duration{Duration: d}} })
+		return Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Reboot = &v1alpha1.Reboot{Settle: &v1alpha1.Duration{Duration: d}}
+		})
 	}
 	cases := map[string]struct {
 		now    time.Time
@@ -74,7 +76,7 @@ func TestLines(t *testing.T) {
 		"deadline": {
 			nodes: append(needy(3, "node-%d"), Node("node-9", "w", Needs(time.Hour), Annotated(v1alpha1.AnnotationPaused, "true"))),
 			policy: []func(*v1alpha1.RebootPolicy){Spec(func(s *v1alpha1.RebootPolicySpec) {
-				s.Deadline = &metav1.Duration{Duration: 70 * time.Minute}
+				s.Deadline = &v1alpha1.Duration{Duration: 70 * time.Minute}
 			})},
 		},
 		"pods-in-the-way": {

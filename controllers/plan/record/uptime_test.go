@@ -6,15 +6,13 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 func upForAtMost(most time.Duration) *v1alpha1.RebootPolicySpec {
-	return &v1alpha1.RebootPolicySpec{MaxUptime: &metav1.Duration{Duration: most}}
+	return &v1alpha1.RebootPolicySpec{MaxUptime: &v1alpha1.Duration{Duration: most}}
 }
 
 // TestMaxUptime_SpreadsAFleet checks that nodes become due spread over the last tenth, even if

@@ -47,7 +47,7 @@ func (b *bench) runForeign(ctx context.Context) (written int, err error) {
 	defer b.fleet.Stop()
 	policy, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		one := intstr.FromInt32(1)
-		spec.Concurrency, spec.Reboot = &v1alpha1.Concurrency{MaxUnavailable: &one}, &v1alpha1.Reboot{Settle: &metav1.Duration{}}
+		spec.Concurrency, spec.Reboot = &v1alpha1.Concurrency{MaxUnavailable: &one}, &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}}
 	})
 	if err != nil {
 		return 0, err

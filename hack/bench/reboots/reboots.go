@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -57,7 +56,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	defer b.fleet.Stop()
 	policy, err := b.fleet.ApplyPolicy(ctx, func(spec *v1alpha1.RebootPolicySpec) {
 		one := intstr.FromInt32(1)
-		spec.Concurrency, spec.Reboot = &v1alpha1.Concurrency{MaxUnavailable: &one}, &v1alpha1.Reboot{Settle: &metav1.Duration{}}
+		spec.Concurrency, spec.Reboot = &v1alpha1.Concurrency{MaxUnavailable: &one}, &v1alpha1.Reboot{Settle: &v1alpha1.Duration{}}
 	})
 	if err != nil {
 		return err

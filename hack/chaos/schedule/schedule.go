@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
@@ -124,7 +122,7 @@ func (s *Schedule) drawWindow(r *rand.Rand, turn Kind) {
 	if turn != ClocksChanged && turn != ClockJumped && r.IntN(4) > 0 {
 		return
 	}
-	s.Windows, s.Begins = []v1alpha1.Window{{Name: "night", Start: t.start, Duration: metav1.Duration{Duration: t.duration}, TimeZone: t.zone}}, t.begins
+	s.Windows, s.Begins = []v1alpha1.Window{{Name: "night", Start: t.start, Duration: v1alpha1.Duration{Duration: t.duration}, TimeZone: t.zone}}, t.begins
 }
 
 // String describes the schedule in the report of a failure.

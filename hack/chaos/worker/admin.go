@@ -44,13 +44,13 @@ func (a *admin) createPolicy(ctx context.Context, name string, limit int) {
 }
 
 func (a *admin) newPolicy(name string, limit int) *v1alpha1.RebootPolicy {
-	week := &metav1.Duration{Duration: 168 * time.Hour}
+	week := &v1alpha1.Duration{Duration: 168 * time.Hour}
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
 		Windows:     a.windows,
 		Concurrency: &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt(limit))},
-		Autoscaler:  &v1alpha1.Autoscaler{Grace: &metav1.Duration{}},
-		Drain:       &v1alpha1.Drain{Timeout: &metav1.Duration{Duration: 24 * time.Hour}},
-		Reboot:      &v1alpha1.Reboot{Timeout: week, Settle: &metav1.Duration{}},
+		Autoscaler:  &v1alpha1.Autoscaler{Grace: &v1alpha1.Duration{}},
+		Drain:       &v1alpha1.Drain{Timeout: &v1alpha1.Duration{Duration: 24 * time.Hour}},
+		Reboot:      &v1alpha1.Reboot{Timeout: week, Settle: &v1alpha1.Duration{}},
 		MaxFailures: new(int32(tooMany)),
 	}}
 	if name != a.policies[0] {
