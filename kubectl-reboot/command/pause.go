@@ -218,6 +218,10 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	} else if halted != "" {
 		remaining = append(remaining, "still "+halted)
 	}
+	if over := p.Spec.Pause; over != nil && paused == "" && pause {
+		p.Spec.Pause = nil
+		return r.done(ended, remaining, halted != "" && halt) + r.removed(over.Until.Time), nil
+	}
 	return r.done(ended, remaining, halted != "" && halt), nil
 }
 
@@ -271,14 +275,24 @@ func described(subject, why string) string {
 var errNoHalt = errors.New("a node cannot be halted: leave out --halt, or resume its policy")
 
 func (r resumption) node(n *corev1.Node) (string, error) {
-	switch {
-	case r.halt:
+	if r.halt {
 		return "", errNoHalt
-	case !v1alpha1.NodeIsPaused(n.Annotations, r.now):
+	}
+	paused := v1alpha1.NodeIsPaused(n.Annotations, r.now)
+	until, _ := v1alpha1.NodePause(n.Annotations)
+	if !paused && until.IsZero() {
 		return "is not paused", nil
 	}
 	delete(n.Annotations, v1alpha1.AnnotationPaused)
+	if !paused {
+		return "is not paused" + r.removed(until), nil
+	}
 	return "resumed" + r.unwritten(), nil
+}
+
+// removed returns a remark that a pause was removed that had ended by itself.
+func (r resumption) removed(until time.Time) string {
+	return "; removed its pause, which ended " + moment.Exact(until, r.session.Zone)
 }
 
 // unwritten returns a remark that the reason was not stored, because only the end of a halt stores

@@ -168,8 +168,24 @@ var _ = Describe("pause and resume", func() {
 	It("of a node that are over pause nothing", func() {
 		p := newPool(1, paused)
 		p.patch(p.nodes[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationPaused: "until=2020-01-01T00:00:00Z"}}})
-		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused\n"))
 		Expect(ok("pause", p.nodes[0])).To(HaveSuffix(" paused\n"))
+	})
+
+	It("that are over are removed by resume", func() {
+		p := newPool(1, paused)
+		p.patch(p.nodes[0], map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationPaused: "until=2020-01-01T00:00:00Z"}}})
+		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused; removed its pause, which ended Wed 2020-01-01 00:00:00 UTC\n"))
+		Expect(node(p.nodes[0]).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPaused))
+		Expect(ok("resume", p.nodes[0])).To(HaveSuffix(" is not paused\n"))
+
+		policy := p.get()
+		policy.Spec.Pause = &v1alpha1.Pause{Until: &metav1.Time{Time: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)}}
+		Expect(api.Update(context.Background(), policy)).To(Succeed())
+		Expect(ok("resume", p.policy, "--halt")).To(HaveSuffix(" is not halted\n"))
+		Expect(p.get().Spec.Pause).NotTo(BeNil(), "--halt ends no pause")
+		Expect(ok("resume", p.policy)).To(HaveSuffix(" is neither paused nor halted; removed its pause, which ended Wed 2020-01-01 00:00:00 UTC\n"))
+		Expect(p.get().Spec.Pause).To(BeNil())
+		Expect(ok("resume", p.policy)).To(HaveSuffix(" is neither paused nor halted\n"))
 	})
 
 	It("of a node carry the reason (behaviour 23)", func() {
