@@ -266,7 +266,7 @@ func (v View) Calm() bool {
 // Headline sums up the fleet in one line, which is also the title of the browser's tab.
 func (v View) Headline() string {
 	sum := v.Sum()
-	parts := []string{fmt.Sprintf("%d of %d up to date", sum.UpToDate, sum.Selected)}
+	parts := []string{sum.Progress("up to date")}
 	for _, c := range []struct {
 		n    int
 		what string

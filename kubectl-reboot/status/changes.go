@@ -96,8 +96,8 @@ func (p Policy) summary(zone *time.Location) string {
 	if len(reasons) > 0 {
 		waiting += " (" + strings.Join(reasons, ", ") + ")"
 	}
-	return fmt.Sprintf("%d of %d up to date, %d in progress, %s, %d failed; %s",
-		p.Nodes.UpToDate, p.Nodes.Selected, p.Nodes.InProgress, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
+	return fmt.Sprintf("%s, %d in progress, %s, %d failed; %s",
+		p.Nodes.Progress("up to date"), p.Nodes.InProgress, waiting, p.Nodes.Failed, p.WindowText(func(t time.Time) string { return t.In(zone).Format("Mon 2006-01-02 15:04 MST") }))
 }
 
 // expected describes the expected completion. A delay changes it every minute, so it does not count

@@ -38,9 +38,9 @@ func (s Status) Lines(l terminal.Look) []string {
 // bar formats the progress of the whole fleet.
 func (s Status) bar(l terminal.Look) []string {
 	sum := s.Sum()
-	full := barWidth * sum.UpToDate / max(1, sum.Selected)
+	full := barWidth * sum.UpToDate / max(1, sum.Selected+sum.InConflict)
 	bar := l.Theme.Paint(terminal.Good, strings.Repeat("━", full)) + l.Theme.Paint(terminal.Quiet, strings.Repeat("─", barWidth-full))
-	text := fmt.Sprintf("%d of %d nodes up to date", sum.UpToDate, sum.Selected)
+	text := sum.Progress("nodes up to date")
 	if t, stay := s.completion(); !t.IsZero() {
 		guessed := slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Guessed })
 		text += ", all" + butFor(stay) + " " + until(t, s.At, guessed)

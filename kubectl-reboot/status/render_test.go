@@ -78,6 +78,21 @@ func versions() fleet.Fleet {
 	return fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights), Policy("gpu")}, append(nodes, Node("gpu-1", "gpu")), Now)
 }
 
+// TestLines_TheBarIsNotFullWithNodesInConflict tests that nodes that nobody reboots keep the bar from
+// looking done.
+func TestLines_TheBarIsNotFullWithNodesInConflict(t *testing.T) {
+	rival := Policy("rival", Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.NodeSelector.MatchLabels = map[string]v1alpha1.LabelValue{"tier": "db"}
+	}))
+	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{
+		Node("n1", "workers", func(n *corev1.Node) { n.Labels["tier"] = "db" }), Node("n2", "workers"),
+	}, Now))
+	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; bar != strings.Repeat("━", 12)+strings.Repeat("─", 12)+
+		"  1 of 1 nodes up to date, 1 in conflict, 0 rebooting, 0 waiting" {
+		t.Error(bar)
+	}
+}
+
 // TestLines_ANodeOfRivalsStaysOnce tests that a node in a conflict is counted once, although both
 // policies leave it out.
 func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {
@@ -88,7 +103,7 @@ func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {
 	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers"), rival}, []corev1.Node{
 		Node("n1", "workers", Needs(time.Hour), db), Node("n2", "workers", Needs(time.Hour)), Node("n3", "others", Needs(time.Hour), db),
 	}, Now))
-	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; !strings.Contains(bar, "all but 1 in about") {
+	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; !strings.Contains(bar, "0 of 2 nodes up to date, 1 in conflict, all but 1 in about") {
 		t.Error(bar)
 	}
 }

@@ -3,6 +3,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -82,11 +83,27 @@ type Nodes struct {
 	// Waiting nodes need a reboot that has not been granted.
 	Waiting int `json:"waiting"`
 	Failed  int `json:"failed"`
+	// InConflict nodes are selected by this policy and another one of the same priority, so that
+	// neither governs them.
+	InConflict int `json:"inConflict,omitempty"`
 }
 
-// Sum adds up the nodes of all policies.
+// Progress says how many nodes are up to date, with the given words, or that no node is governed.
+func (n Nodes) Progress(upToDate string) string {
+	text := fmt.Sprintf("%d of %d %s", n.UpToDate, n.Selected, upToDate)
+	if n.Selected == 0 {
+		text = "no node governed"
+	}
+	if n.InConflict > 0 {
+		text += fmt.Sprintf(", %d in conflict", n.InConflict)
+	}
+	return text
+}
+
+// Sum adds up the nodes of all policies. A node in conflict counts once.
 func (s Status) Sum() Nodes {
 	var sum Nodes
+	inConflict := map[string]bool{}
 	for _, p := range s.Policies {
 		sum.Selected += p.Nodes.Selected
 		sum.Reporting += p.Nodes.Reporting
@@ -95,7 +112,13 @@ func (s Status) Sum() Nodes {
 		sum.InProgress += p.Nodes.InProgress
 		sum.Waiting += p.Nodes.Waiting
 		sum.Failed += p.Nodes.Failed
+		for _, c := range p.Plan.Conflicts {
+			for _, name := range c.Nodes {
+				inConflict[name] = true
+			}
+		}
 	}
+	sum.InConflict = len(inConflict)
 	return sum
 }
 
@@ -212,6 +235,9 @@ func count(p *Policy) Nodes {
 		if n.Required == corev1.ConditionFalse && !inProgress[n.Name] && !fleet.AgentMissing(p.Agents, n.Name) {
 			c.UpToDate++
 		}
+	}
+	for _, conflict := range p.Plan.Conflicts {
+		c.InConflict += len(conflict.Nodes)
 	}
 	c.Waiting = len(p.Due)
 	for _, w := range p.Waiting {
