@@ -35,8 +35,11 @@ func draining(ctx SpecContext, spec v1alpha1.RebootPolicySpec) *machine {
 var _ = Describe("An attempt", func() {
 	It("is given up when a budget blocks for longer than drain.timeout (behaviour 38)", func(ctx SpecContext) {
 		m := draining(ctx, patient)
-		m.passes(ctx, 5*time.Second)
-		m.emits(ctx, v1alpha1.EventEvictionBlocked)
+		// The clock may advance before the refusal arrives, so advance it until the event is there.
+		Eventually(func() map[string]int {
+			m.passes(ctx, 5*time.Second)
+			return m.eventsOf(ctx)
+		}).WithPolling(250 * time.Millisecond).Should(HaveKey(v1alpha1.EventEvictionBlocked))
 		m.showsMeanwhile(ctx, 2*time.Second, conditionOf(corev1.NodeDrainInProgress), Equal("True Draining"))
 		m.showsMeanwhile(ctx, 2*time.Second, messageOf(corev1.NodeDrainInProgress), MatchRegexp(
 			`^The drain waits for default/[^ ]*protected[^ ]* \(PodDisruptionBudget %s\)\. 0 of 1 pods have left\. The drain may take until \w+ \S+ \d\d:\d\d:\d\d UTC; then the node is uncordoned and backs off\.$`, m.Name+"-protected"))
