@@ -115,7 +115,7 @@ func TestRender(t *testing.T) {
 		"nodes":     {"worker-04: draining", "worker-05: rebooting", "worker-06: settling", "worker-16: waiting, NodePaused", "edge-2: failed", "worker-17: not reporting", "night-3: not reporting", "worker-01: up to date"},
 		"progress":  {"default/db-0 (PodDisruptionBudget db)", "RebootTimedOut"},
 		"waiting":   {"BudgetExhausted", "NodePaused", "kubectl reboot resume node/worker-16", "NoPolicy", "stray-1"},
-		"forecast":  {"<svg", "night-1", "1 that stay until somebody acts", "reboots: 2<", "1 that will need a reboot because of their uptime", "<strong>gpu-2</strong> Tue 2026-11-24"},
+		"forecast":  {"<svg", "night-1", "1 staying until somebody acts", "reboots: 2<", "1 that will need a reboot because of their uptime", "<strong>gpu-2</strong> Tue 2026-11-24"},
 		"history":   {"worker-01", "4459.2.0 → 4459.2.1", "Aborted"},
 		"log":       {"Draining → Rebooting"},
 	} {
