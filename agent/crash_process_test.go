@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -27,7 +28,10 @@ type process struct {
 
 	mu   sync.Mutex
 	wire *wire.Wire
-	stop context.CancelFunc
+	// caches are those of the program, which fill them while it lives.
+	caches cache.Cache
+	life   context.Context
+	stop   context.CancelFunc
 }
 
 func (s *scenario) process(name string, build func(context.Context, *rest.Config) (manager.Manager, error)) *process {
@@ -42,7 +46,7 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	life, stop := context.WithCancel(ctx)
-	p.wire, p.stop = &wire.Wire{}, stop
+	p.wire, p.caches, p.life, p.stop = &wire.Wire{}, nil, life, stop
 	p.wire.Meddle(p.due, func(r *http.Request, next http.RoundTripper) (*http.Response, error) { return p.strike(ctx, r, next) })
 	config := rest.CopyConfig(p.s.config)
 	config.Wrap(p.wire.Wrap)
@@ -51,6 +55,7 @@ func (p *process) start(ctx context.Context) {
 		p.s.t.Errorf("building %s: %v", p.name, err)
 		return
 	}
+	p.caches = mgr.GetCache()
 	p.s.wg.Go(func() {
 		// A killed process cannot shut down properly, so its error is ignored.
 		_ = mgr.Start(life)
@@ -61,6 +66,9 @@ func (p *process) start(ctx context.Context) {
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.caches != nil { // Start never returns if its context ends before the caches are filled
+		p.caches.WaitForCacheSync(p.life)
+	}
 	if p.wire != nil {
 		p.wire.Cut()
 		p.stop()

@@ -107,7 +107,9 @@ func TestMachineIDs_HaveANameThatIsAnID(t *testing.T) {
 func TestComesFrom(t *testing.T) {
 	n := node("n1", "", "")
 	n.Status.Addresses = []corev1.NodeAddress{
-		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "192.0.2.7"}, {Type: corev1.NodeInternalIP, Address: "2001:DB8:0::7"},
+		{Type: corev1.NodeHostName, Address: "n1"},
+		{Type: corev1.NodeInternalIP, Address: "192.0.2.7"},
+		{Type: corev1.NodeInternalIP, Address: "2001:DB8:0::7"},
 		{Type: corev1.NodeInternalIP, Address: "fe80::7"},
 	}
 	for address, want := range map[string]bool{

@@ -35,7 +35,7 @@ func TestSingleNode_IsPutBackInServiceByTheManagerOnIt_Behaviour29(t *testing.T)
 		name := s.fleet.Recorder.Read().Views[0].Node
 		s.await("the manager to say why", func() bool {
 			permitted := v1alpha1.NodeCondition(s.node(name).Status.Conditions, v1alpha1.NodeRebootPermitted)
-			return permitted.Reason == string(v1alpha1.ReasonBackingOff) && strings.Contains(permitted.Message, "the next may begin 30m0s after that")
+			return permitted.Reason == string(v1alpha1.ReasonBackingOff) && strings.Contains(permitted.Message, "the next may begin 30m0s later")
 		})
 	})
 }

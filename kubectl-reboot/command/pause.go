@@ -200,11 +200,11 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	pause, halt := r.pause, r.halt
 	if !pause && !halt {
 		if paused != "" && halted != "" {
-			return "", fmt.Errorf("the policy is %s, and it is %s; end one of them with %s, or %s", paused, halted,
-				r.session.command("kubectl reboot resume rbp/%s --pause", p.Name), r.session.command("kubectl reboot resume rbp/%s --halt", p.Name))
+			return "", r.unclear(p.Name, paused, halted)
 		}
 		pause, halt = true, true
 	}
+	over := pause && paused == "" && p.Spec.Pause != nil
 	var ended, remaining []string
 	if paused != "" && pause {
 		p.Spec.Pause = nil
@@ -218,11 +218,18 @@ func (r resumption) policy(p *v1alpha1.RebootPolicy) (string, error) {
 	} else if halted != "" {
 		remaining = append(remaining, "still "+halted)
 	}
-	if over := p.Spec.Pause; over != nil && paused == "" && pause {
+	text := r.done(ended, remaining, halted != "" && halt)
+	if over {
+		text += r.removed(p.Spec.Pause.Until.Time)
 		p.Spec.Pause = nil
-		return r.done(ended, remaining, halted != "" && halt) + r.removed(over.Until.Time), nil
 	}
-	return r.done(ended, remaining, halted != "" && halt), nil
+	return text, nil
+}
+
+// unclear says how to end either the pause or the halt of a policy that has both.
+func (r resumption) unclear(name, paused, halted string) error {
+	return fmt.Errorf("the policy is %s, and it is %s; end one of them with %s, or %s", paused, halted,
+		r.session.command("kubectl reboot resume rbp/%s --pause", name), r.session.command("kubectl reboot resume rbp/%s --halt", name))
 }
 
 // done says what was ended, and what is left.

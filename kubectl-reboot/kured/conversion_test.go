@@ -98,10 +98,10 @@ func TestConvert_LockReleaseDelay(t *testing.T) {
 			}
 			got := ""
 			if spacing := c.policy.Spec.Concurrency.Spacing; spacing != nil {
-				got += "spacing " + spacing.Duration.String()
+				got += "spacing " + spacing.String()
 			}
 			if settle := c.policy.Spec.RebootOrDefault().Settle; settle != nil {
-				got += "settle " + settle.Duration.String()
+				got += "settle " + settle.String()
 			}
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
