@@ -170,9 +170,9 @@ publishers: ## Build cosign and helm into bin/publishers, for the release workfl
 	@go -C hack/cosign build -ldflags '-s -w' -o "$(CURDIR)/bin/publishers/" github.com/sigstore/cosign/v3/cmd/cosign
 
 .PHONY: clean
-clean: ## Remove build results, except what takes long to build: control planes, Prometheus, helm, machines, axe-core.
+clean: ## Remove build results, except what takes long to build: control planes, Prometheus, helm, Karpenter, machines, axe-core.
 	@rm -rf dist
-	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name versions ! -name prometheus ! -name helm ! -name e2e ! -name browser -exec rm -rf {} + 2>/dev/null || true
+	@find bin -mindepth 1 -maxdepth 1 ! -name k8s ! -name versions ! -name prometheus ! -name helm ! -name neighbours ! -name e2e ! -name browser -exec rm -rf {} + 2>/dev/null || true
 
 .PHONY: clean-all
 clean-all: ## Remove all build results.

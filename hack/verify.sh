@@ -21,7 +21,7 @@ diff -u api/v1alpha1/zz_generated.deepcopy.go "$fresh/zz_generated.deepcopy.go" 
 
 # Only `make ci` verifies the modules of tools and programs. Their go.mod files are only changed by
 # hand, and the check would download everything that their tests need.
-for module in . ${WHOLE:+hack/tools hack/controlplane hack/cosign hack/scanners hack/prometheus hack/helm}; do
+for module in . ${WHOLE:+hack/tools hack/controlplane hack/cosign hack/scanners hack/prometheus hack/helm hack/neighbours}; do
   (cd "$module" && go mod tidy -diff) || fail "$module/go.mod is out of date: go mod tidy there"
 done
 

@@ -42,9 +42,13 @@ type Host struct {
 	running []*process.Process
 }
 
+// maxFolder is the longest name of a machine's folder. The path of its bus may have 107 bytes.
+const maxFolder = 24
+
 // newHost adds a machine, with its own folder, to a simulated node.
 func newHost(ctx context.Context, cluster *embedded.Cluster, name string, engine Engine) (*Host, error) {
-	h := &Host{Machine: hosttest.Machine{Name: name, Root: filepath.Join(cluster.Dir, name)}, Engine: engine, powered: make(chan struct{})}
+	root := filepath.Join(cluster.Dir, name[max(0, len(name)-maxFolder):])
+	h := &Host{Machine: hosttest.Machine{Name: name, Root: root}, Engine: engine, powered: make(chan struct{})}
 	close(h.powered)
 	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)

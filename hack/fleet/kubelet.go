@@ -41,12 +41,12 @@ const (
 type kubelet struct {
 	cluster    *embedded.Cluster
 	namespaces []string
-	hosts      map[string]*Host
 	fail       func(error)
 	serve      bool // serve metrics
 	checkouts  map[string]string
 
 	mu        sync.Mutex
+	hosts     map[string]*Host
 	pods      map[types.UID]context.CancelFunc
 	processes map[types.UID]*process.Process
 	targets   map[types.UID]MetricsTarget
@@ -75,12 +75,26 @@ func (k *kubelet) watch(ctx context.Context) error {
 	return nil
 }
 
+// addHost lets pods run on a machine from their next change on.
+func (k *kubelet) addHost(h *Host) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.hosts[h.Name] = h
+}
+
+// host returns the machine of a pod, or nil.
+func (k *kubelet) host(pod *corev1.Pod) *Host {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.hosts[pod.Spec.NodeName]
+}
+
 func (k *kubelet) observe(ctx context.Context, object any) {
 	pod := object.(*corev1.Pod)
 	switch {
 	case pod.DeletionTimestamp != nil:
 		k.end(pod)
-	case slices.Contains(k.namespaces, pod.Namespace) && k.hosts[pod.Spec.NodeName] != nil && pod.Status.Phase == corev1.PodRunning:
+	case slices.Contains(k.namespaces, pod.Namespace) && k.host(pod) != nil && pod.Status.Phase == corev1.PodRunning:
 		k.begin(ctx, pod)
 	}
 }
@@ -114,7 +128,7 @@ func (k *kubelet) end(pod *corev1.Pod) {
 // run keeps the pod's process running until ctx ends, because the pod is deleted or everything
 // stops.
 func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
-	host := k.hosts[pod.Spec.NodeName]
+	host := k.host(pod)
 	program, err := k.prepare(ctx, pod, host)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -82,18 +83,7 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 		serve: o.Metrics, checkouts: o.Checkouts, targets: map[types.UID]MetricsTarget{}, fleetlock: map[types.UID]string{},
 	}
 	for _, h := range f.Hosts {
-		f.kubelet.hosts[h.Name] = h
-		if h.Zincati != nil {
-			h.Zincati.servers = f.kubelet.fleetlockServers
-			h.Zincati.Start()
-		}
-		h.Logind.OnReboot(func() { // each reboot that it accepts
-			f.background.Go(func() {
-				if err := h.reboot(ctx, o.RebootDuration); err != nil && ctx.Err() == nil {
-					f.fail(fmt.Errorf("rebooting %s: %w", h.Name, err))
-				}
-			})
-		})
+		f.attach(ctx, h, o.RebootDuration)
 	}
 	if err := f.kubelet.watch(ctx); err != nil {
 		return err
@@ -124,6 +114,22 @@ func (f *Fleet) apply(ctx context.Context, o Options) error {
 	}
 	f.Recorder = &Recorder{Feed: changes}
 	return f.applyWorkload(ctx, o.Workload)
+}
+
+// attach lets pods run on a machine, and the machine reboot.
+func (f *Fleet) attach(ctx context.Context, h *Host, down time.Duration) {
+	f.kubelet.addHost(h)
+	if h.Zincati != nil {
+		h.Zincati.servers = f.kubelet.fleetlockServers
+		h.Zincati.Start()
+	}
+	h.Logind.OnReboot(func() { // each reboot that it accepts
+		f.background.Go(func() {
+			if err := h.reboot(ctx, down); err != nil && ctx.Err() == nil {
+				f.fail(fmt.Errorf("rebooting %s: %w", h.Name, err))
+			}
+		})
+	})
 }
 
 func (f *Fleet) applyWorkload(ctx context.Context, manifest []byte) error {

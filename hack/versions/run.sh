@@ -3,7 +3,8 @@
 # each supported minor version: VERSIONS="1.31 1.34" run.sh. These are permissions and admission
 # policies (config), permissions of a drain and of the plugin's users, the rules of the
 # CustomResourceDefinition, the chart, and a rolling reboot with the manifests that fit
-# (docs/install.md). Each control plane is put into bin/versions once.
+# (docs/install.md). Each control plane is put into bin/versions once. The newest also runs Karpenter
+# and the descheduler.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . hack/step.sh
@@ -11,7 +12,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 versions=$(hack/versions/list.sh)
 step "control plane" hack/controlplane/build.sh # provides etcd, kubectl and kwok
 step "helm" hack/helm/build.sh
-step "suites, built" go test -c -o bin/versions/ ./config ./api/v1alpha1 ./agent/drain ./controllers ./kubectl-reboot/command ./hack/chart
+step "suites, built" go test -c -o bin/versions/ ./config ./api/v1alpha1 ./agent/drain ./controllers ./kubectl-reboot/command ./hack/chart ./hack/fleet
+step "neighbours" hack/neighbours/build.sh
 step "demo, built" go build -o bin/versions/demo ./hack/demo
 here=$PWD
 suite() { (cd "$1" && "$here/bin/versions/$2.test" "${@:3}"); }
@@ -34,4 +36,6 @@ for version in $versions; do
   step "$version: the chart" env HELM_REQUIRED=1 bash -c 'cd hack/chart && exec ../../bin/versions/chart.test -test.run=InstallUpgradeUninstall'
   step "$version: a rolling reboot" bin/versions/demo --nodes=3
 done
+export KUBEBUILDER_ASSETS=$PWD/bin/k8s NEIGHBOURS_REQUIRED=1
+step "$ours: Karpenter and the descheduler" suite hack/fleet fleet -test.run='^Test(Karpenter|Descheduler)$'
 finish
