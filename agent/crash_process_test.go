@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -26,12 +25,9 @@ type process struct {
 	name  string
 	build func(ctx context.Context, config *rest.Config) (manager.Manager, error)
 
-	mu   sync.Mutex
-	wire *wire.Wire
-	// caches are those of the program, which fill them while it lives.
-	caches cache.Cache
-	life   context.Context
-	stop   context.CancelFunc
+	mu sync.Mutex
+	// end ends the program, or is nil if it was never started.
+	end func()
 }
 
 func (s *scenario) process(name string, build func(context.Context, *rest.Config) (manager.Manager, error)) *process {
@@ -46,16 +42,24 @@ func (p *process) start(ctx context.Context) {
 		return
 	}
 	life, stop := context.WithCancel(ctx)
-	p.wire, p.caches, p.life, p.stop = &wire.Wire{}, nil, life, stop
-	p.wire.Meddle(p.due, func(r *http.Request, next http.RoundTripper) (*http.Response, error) { return p.strike(ctx, r, next) })
+	requests := &wire.Wire{}
+	p.end = func() {
+		requests.Cut()
+		stop()
+	}
+	requests.Meddle(p.due, func(r *http.Request, next http.RoundTripper) (*http.Response, error) { return p.strike(ctx, r, next) })
 	config := rest.CopyConfig(p.s.config)
-	config.Wrap(p.wire.Wrap)
+	config.Wrap(requests.Wrap)
 	mgr, err := p.build(life, config)
 	if err != nil {
 		p.s.t.Errorf("building %s: %v", p.name, err)
 		return
 	}
-	p.caches = mgr.GetCache()
+	cut := p.end
+	p.end = func() {
+		mgr.GetCache().WaitForCacheSync(life) // Start never returns if its context ends before
+		cut()
+	}
 	p.s.wg.Go(func() {
 		// A killed process cannot shut down properly, so its error is ignored.
 		_ = mgr.Start(life)
@@ -66,12 +70,8 @@ func (p *process) start(ctx context.Context) {
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.caches != nil { // Start never returns if its context ends before the caches are filled
-		p.caches.WaitForCacheSync(p.life)
-	}
-	if p.wire != nil {
-		p.wire.Cut()
-		p.stop()
+	if p.end != nil {
+		p.end()
 	}
 }
 

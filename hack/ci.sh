@@ -11,7 +11,7 @@ export PROMETHEUS_REQUIRED=1 HELM_REQUIRED=1
 step "a flood of ten thousand broadcasts" go test -count=1 -vet=off -run Flood ./agent/engine/updateengine
 # Crash tests mostly wait, and searches mostly compute.
 step "searches, crash tests, SIGTERM and part scale of the bench, whole" parallel \
-  "go test -count=1 -vet=off ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale" \
+  "go test -count=1 -vet=off -timeout=20m ./api/protocol ./controllers/plan ./agent/step ./hack/limits ./hack/bench/scale" \
   "go test -count=1 -vet=off -run ^TestCrashAtEveryWrite\$ ./agent" "go test -count=1 -vet=off -run ^TestCrashAtEveryWrite_(Rollback|FleetLock_Behaviour65)\$ ./agent"
 step "demo, built" go build -o bin/demo ./hack/demo
 step "demo of every engine" bin/demo --engine=update-engine,cos-update-engine,rpm-ostree,sentinel --nodes=4
