@@ -87,7 +87,7 @@ var _ = Describe("spec", func() {
 			for labels, sentence := range map[string]string{
 				`matchLabels: {a: "b c"}`:                                     "must be a label value",
 				`matchLabels: {a: -b}`:                                        "must be a label value",
-				`matchLabels: {a: "` + long + `v"}`:                           "Too long: may not be more than 63",
+				`matchLabels: {a: "` + long + `v"}`:                           "Too long: may not be",
 				"matchLabels: {a: }":                                          `matchLabels must not be empty: remove it, or write a label without a value as node-role.kubernetes.io/worker: ""`,
 				`matchLabels: {"a b": c}`:                                     "keys of matchLabels must be label keys, such as kubernetes.io/os",
 				`matchLabels: {"": c}`:                                        "keys of matchLabels must be label keys, such as kubernetes.io/os",
@@ -125,7 +125,7 @@ var _ = Describe("spec", func() {
 			Entry("a date instead of a time", `pause: {until: "2026-12-01"}`, "must be of type date-time"),
 			Entry("lower-case letters in a time", `pause: {until: "2026-12-01t00:00:00z"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
 			Entry("a time zone that does not exist", `pause: {until: "2026-12-01T00:00:00+25:00"}`, "until must be a time, such as 2026-12-27T00:00:00Z"),
-			Entry("a text that is too long", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be more than 256 bytes"),
+			Entry("a text that is too long", `pause: {reason: "`+strings.Repeat("a", 257)+`"}`, "Too long: may not be"),
 		)
 	})
 
@@ -291,7 +291,7 @@ var _ = Describe("spec", func() {
 			Entry("overdue nodes that ignore nothing", "deadline: 336h, urgent: {overdue: {ignore: []}}", "should have at least 1 items"),
 			Entry("no reason", `urgent: {all: {`+until+`, ignore: [Windows]}}`, "spec.urgent.all.reason: Required value"),
 			Entry("an empty reason", `urgent: {all: {`+until+`, reason: " ", ignore: [Windows]}}`, "reason must not be empty"),
-			Entry("a text that is too long", `urgent: {all: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}}`, "Too long: may not be more than 256 bytes"),
+			Entry("a text that is too long", `urgent: {all: {`+until+`, ignore: [Windows], reason: "`+strings.Repeat("a", 257)+`"}}`, "Too long: may not be"),
 			Entry("nothing to ignore", `urgent: {all: {`+until+`, reason: CVE, ignore: []}}`, "should have at least 1 items"),
 			Entry("a value twice", `urgent: {all: {`+until+`, reason: CVE, ignore: [Pause, Pause]}}`, "Duplicate value"),
 			Entry("something that cannot be ignored", `urgent: {all: {`+until+`, reason: CVE, ignore: [Concurrency]}}`, `supported values: "Windows", "Blackouts", "Pause"`),
@@ -430,7 +430,7 @@ var _ = Describe("spec", func() {
 			Entry("a whole year", blackout(`from: "12-24", to: "12-24"`), sentence),
 			Entry("a year in only one of from and to", blackout(`from: "12-24", to: "2026-12-25"`), "from and to must both have a year, or neither"),
 			Entry("a name with a capital letter", `blackouts: [{name: Freeze, from: "2026-12-24", to: "2026-12-25"}]`, "such as year-end"),
-			Entry("a text that is too long", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be more than 256 bytes"),
+			Entry("a text that is too long", blackout(`from: "2026-12-24", to: "2026-12-25", reason: "`+strings.Repeat("a", 257)+`"`), "Too long: may not be"),
 			Entry("a German date", blackout(`from: "24.12.2026", to: "2026-12-25"`), noDate),
 			Entry("no end", blackout(`from: "2026-12-24"`), "spec.blackouts[0].to: Required value"),
 			Entry("an unknown zone", blackout(`from: "2026-12-24", to: "2026-12-25", timeZone: Mars/Base`),
@@ -586,7 +586,7 @@ var _ = Describe("spec", func() {
 			Entry("a gate in a namespace without a name", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: "", name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate in an invalid namespace", `gates: {objects: [{apiVersion: v1, kind: Pod, namespace: Rook, name: b, expression: "true"}]}`, "namespace must be the name of a namespace"),
 			Entry("a gate of an object below another one", object("name: rook/ceph"), "name must be the name of an object"),
-			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "spec.gates.objects[0].selector.matchExpressions[0]: Invalid value: operator must be In or NotIn"),
+			Entry("a gate of objects by an unknown operator", object("selector: {matchExpressions: [{key: app, operator: Like}]}"), "operator must be In or NotIn"),
 			Entry("every pod blocks", "gates: {blockingPods: [{podSelector: {}}]}", "podSelector must not be empty: give it matchLabels or matchExpressions"),
 			Entry("an invalid namespace selector of a gate", "gates: {blockingPods: [{podSelector: {matchLabels: {a: b}}, namespaceSelector: {matchExpressions: [{key: app, operator: In}]}}]}",
 				"operator must be In or NotIn, with values, or Exists or DoesNotExist, without values"),
@@ -599,7 +599,7 @@ var _ = Describe("spec", func() {
 			Entry("a name in the address", gate(`url: "https://me@prometheus/", query: up`), "url must not contain credentials"),
 			Entry("a token in the address", gate(`url: "https://prometheus/?token=secret", query: up`), "url must not contain ? or #"),
 			Entry("a fragment", gate(`url: "https://prometheus/#graph", query: up`), "url must not contain ? or #"),
-			Entry("a query that is too long", gate(`url: "http://prometheus", query: "`+strings.Repeat("x", 4097)+`"`), "Too long: may not be more than 4096"),
+			Entry("a query that is too long", gate(`url: "http://prometheus", query: "`+strings.Repeat("x", 4097)+`"`), "Too long: may not be"),
 			Entry("a name that is not valid", `gates: {prometheus: [{name: "Error budget", url: "http://prometheus", query: up}]}`, "name must consist of lower-case letters, digits and -, and begin and end with a letter or digit, such as error-budget"),
 			Entry("one name for two gates", `gates: {prometheus: [{name: g, url: "http://a", query: up}, {name: g, url: "http://b", query: up}]}`, "Duplicate value"),
 			Entry("no query", gate(`url: "http://prometheus", query: ""`), "should be at least 1 chars long"),
