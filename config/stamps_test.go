@@ -17,7 +17,7 @@ import (
 // A mutating policy, for example of Kyverno or a cloud provider, changes labels and annotations in
 // the writes of others. Our policies see the result. They must allow it, except for keys that other
 // programs act on.
-var _ = Describe("a mutating policy that stamps each update", Ordered, ContinueOnFailure, func() {
+var _ = Describe("a mutating policy that stamps each update", Label("mutating-policies"), Ordered, ContinueOnFailure, func() {
 	const stampedAt, stampedBy = "example.com/stamped-at", "stamps.example.com/by"
 	var manager, agent *actor
 
