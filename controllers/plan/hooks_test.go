@@ -185,7 +185,7 @@ func TestPlan_RunHooks(t *testing.T) {
 		"the need ends during the stage":         {one(policy("workers", runHooked, before), newHost("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"the policy has mode DryRun now":         {one(policy("workers", runHooked, before, dryRun), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"the policy is deleted during the stage": {one(policy("workers", runHooked, before, deleted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
-		"there is no hook after the run":         {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
+		"a run without hooks after it":           {one(policy("workers", inRun(v1alpha1.RunIdle, -minute, nil)), newHost("worker-1")), nil, 0},
 		"a run whose policy has halted":          {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil), halted), needy("worker-1")), begins(v1alpha1.RunAfter, 8, unset...), 0},
 		"a run with a node that drains":          {one(policy("workers", inProgress, runHooked, inRun(v1alpha1.RunRunning, -minute, nil), paused(nil, "")), needy("worker-1", grant(7, protocol.GrantActive), progress(7, protocol.PhaseDraining))), is(v1alpha1.RunRunning, nil), 0},
 		"a run that waits for a slot":            {one(policy("workers", runHooked, inRun(v1alpha1.RunIdle, -minute, nil)), needy("worker-1"), newHost("worker-2", notReady)), is(v1alpha1.RunIdle, nil), 0},

@@ -306,7 +306,7 @@ func owners() map[string]sequence {
 			},
 		},
 		"same-number-from-two-policies": {
-			about: "db-1 was number 1 of policy old, whose hook ran, and moves to policy new, where it is number 1 again: " +
+			about: "db-1 was number 1 of policy old, whose hook ran, and moves to policy new, which also gives it number 1: " +
 				"the new policy's grant counts, and the old one gives its slot to db-2.",
 			policies: []*v1alpha1.RebootPolicy{
 				policy("old", selects("pool", "db"), hooked("example.com/backup"), holding(1, entry("db-1", 1))),
@@ -519,7 +519,7 @@ func troubles() map[string]sequence {
 		},
 		"agent-dies-draining": {
 			about: "The agent of worker-1 dies while it drains: the slot stays taken, and is reported to have failed after 30 minutes. " +
-				"A new agent continues where the old one stopped (behaviour 48).",
+				"A new agent continues the drain (behaviour 48).",
 			policies: []*v1alpha1.RebootPolicy{policy("workers")},
 			hosts:    append(hosts(needy, "worker-2"), needy("worker-1", needsSince(2*time.Hour))),
 			script: []act{

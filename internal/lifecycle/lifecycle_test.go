@@ -42,7 +42,7 @@ func TestRun_ReturnsInTimeEvenIfTheManagerDoesNot_Behaviour58(t *testing.T) {
 		"ends by itself": {
 			start: func(context.Context, *stubborn) error { return broken }, want: "broken",
 		},
-		"ends when it is asked to": {
+		"ends with its context": {
 			start: func(ctx context.Context, s *stubborn) error {
 				s.fill(ctx)
 				<-ctx.Done()

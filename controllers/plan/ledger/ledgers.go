@@ -91,7 +91,8 @@ func (l Ledgers) SharedWith(policy string) []string {
 	return l.sharing(named, policy)
 }
 
-// sharing returns the names of all policies that share a limit, of which policy is one, sorted.
+// sharing returns the sorted names of a policy and all others that share a limit, or nil if nobody
+// else does.
 func (l Ledgers) sharing(limit, policy string) []string {
 	with := map[string]bool{limit: true, policy: true}
 	for name, p := range l.policies {
@@ -133,7 +134,7 @@ func (l Ledgers) Owners(node string) []string {
 }
 
 // Finishes returns the policy that has to finish the node's reboot: the one with an entry for it,
-// or else the one that gave its outstanding grant. It returns "" if there is none.
+// or else the one that gave its outstanding grant. It returns "" if no policy has to.
 func (l Ledgers) Finishes(n *record.Node) string {
 	switch owners := l.Owners(n.Name); {
 	case len(owners) > 0:
