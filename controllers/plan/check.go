@@ -4,31 +4,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Blocked is the reason that a node may not be rebooted now, with a message that a user can act on.
+// Blocked is what the first check that blocks a node has returned.
 type Blocked struct {
-	Reason  v1alpha1.Reason
-	Message string
-	// Until is the time when the block ends by itself, or zero if somebody has to act.
-	Until time.Time
+	block.Block
 
-	// check is the reason of the check that blocks, which may differ from Reason. choice.first sets
-	// it.
+	// check is the reason of that check, which may differ from Reason.
 	check v1alpha1.Reason
-	// stallsAt is the time to report the nodes that use up the limit without a reboot. After that,
-	// stalledBy is the share that they use up, and stalledSince the time when the wait began.
-	stallsAt, stalledSince time.Time
-	stalledBy              *share
-	// shortLived is true if the block ends within seconds. Such a block is not written on nodes.
-	shortLived bool
 	// then blocks the node once its hours come, nil if nothing is known that does.
-	then *Blocked
+	then *block.Block
 }
 
 // check is one step of the fixed order. It passes, or returns why a node may not be rebooted now.
@@ -40,7 +30,7 @@ type check struct {
 	// returns the message.
 	passed string
 	// blocks returns nil if the check passes.
-	blocks func(c *choice, n *record.Node) *Blocked
+	blocks func(c *choice, n *record.Node) *block.Block
 }
 
 // lasting lists the checks that apply until the agent begins, in their fixed order. The first one
@@ -77,7 +67,7 @@ var beforeGrant = slices.Concat(lasting, []check{
 
 // ofPodsAndGates returns the checks of the pods on the node and of gates. A missing answer blocks a
 // new grant but cancels none.
-func ofPodsAndGates(blockingPod, unreachable func(c *choice, n *record.Node) *Blocked) []check {
+func ofPodsAndGates(blockingPod, unreachable func(c *choice, n *record.Node) *block.Block) []check {
 	return []check{
 		{v1alpha1.ReasonUndrainablePod, "no pod is known that cannot be drained", undrainablePod},
 		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
@@ -126,9 +116,7 @@ func (o *Blocked) reaches(place int) bool { return o == nil || places[o.check] >
 func (c *choice) first(checks []check, n *record.Node) *Blocked {
 	for _, check := range checks {
 		if o := check.blocks(c, n); o != nil {
-			is := *o
-			is.check = check.reason
-			return &is
+			return &Blocked{Block: *o, check: check.reason}
 		}
 	}
 	return nil
@@ -160,7 +148,7 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 		return o
 	}
 	if then := c.first(afterHours, n); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
-		o.then = then
+		o.then = &then.Block
 		o.Message += fmt.Sprintf("; then it will wait for another reason (%s): %s", then.Reason, then.Message)
 	} else if r := c.pods.result(n); r != nil && r.Closed != nil && c.tries(n) > 0 {
 		o.Message += "; its drain may fail then, and it is tried after the nodes that can go: " + named(r.Closed)
@@ -172,7 +160,7 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 // for a policy's pause reason.
 const maxPauseReason = 256
 
-func nodePaused(c *choice, n *record.Node) *Blocked {
+func nodePaused(c *choice, n *record.Node) *block.Block {
 	if !n.Paused(c.Now) {
 		return nil
 	}
@@ -183,14 +171,14 @@ func nodePaused(c *choice, n *record.Node) *Blocked {
 	if !until.IsZero() {
 		why = " until " + c.instant(until) + why
 	}
-	return blocked(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused).until(until)
+	return block.New(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused).EndsAt(until)
 }
 
-func policyInvalid(c *choice, n *record.Node) *Blocked {
+func policyInvalid(c *choice, n *record.Node) *block.Block {
 	if c.invalid == "" {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonInvalid, "policy %s: %s", c.name, c.invalid)
+	o := block.New(v1alpha1.ReasonInvalid, "policy %s: %s", c.name, c.invalid)
 	var others []string
 	for _, s := range c.Governor.Selecting(n) {
 		if s.Policy != c.name {
@@ -204,19 +192,19 @@ func policyInvalid(c *choice, n *record.Node) *Blocked {
 }
 
 // sharedPolicyNotFound blocks all nodes if the policy has no limit to share.
-func sharedPolicyNotFound(c *choice, _ *record.Node) *Blocked {
+func sharedPolicyNotFound(c *choice, _ *record.Node) *block.Block {
 	if c.Ledger.Missing == "" {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", c.name, c.Ledger.Missing)
+	return block.New(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", c.name, c.Ledger.Missing)
 }
 
-func policyPaused(c *choice, _ *record.Node) *Blocked {
+func policyPaused(c *choice, _ *record.Node) *block.Block {
 	pause := c.Policy.Spec.Pause
 	if !c.paused() {
 		return nil
 	}
-	o := blocked(v1alpha1.ReasonPaused, "policy %s is paused", c.name)
+	o := block.New(v1alpha1.ReasonPaused, "policy %s is paused", c.name)
 	if pause.Until != nil {
 		o.Message += " until " + c.instant(pause.Until.Time)
 		o.Until = pause.End()
@@ -227,26 +215,26 @@ func policyPaused(c *choice, _ *record.Node) *Blocked {
 	return o
 }
 
-func policyHalted(c *choice, _ *record.Node) *Blocked {
+func policyHalted(c *choice, _ *record.Node) *block.Block {
 	if !c.halt.Halted {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonHalted, `policy %s halted after failures; to resume: kubectl annotate rebootpolicy %s %s="why"`,
+	return block.New(v1alpha1.ReasonHalted, `policy %s halted after failures; to resume: kubectl annotate rebootpolicy %s %s="why"`,
 		c.name, c.name, v1alpha1.AnnotationResume)
 }
 
-func nodeUnavailable(_ *choice, n *record.Node) *Blocked {
+func nodeUnavailable(_ *choice, n *record.Node) *block.Block {
 	switch {
 	case n.Deleter != "":
-		return blocked(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
+		return block.New(v1alpha1.ReasonNodeUnavailable, "%s is deleting the node", n.Deleter)
 	case n.Deleting:
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
+		return block.New(v1alpha1.ReasonNodeUnavailable, "the node is being deleted")
 	case !n.Ready:
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first")
+		return block.New(v1alpha1.ReasonNodeUnavailable, "the node is not Ready, so a reboot could not be confirmed; repair the node first")
 	case n.BootID == "":
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID, so a reboot could not be confirmed")
+		return block.New(v1alpha1.ReasonNodeUnavailable, "the kubelet reports no boot ID, so a reboot could not be confirmed")
 	case n.OtherBoot != "":
-		return blocked(v1alpha1.ReasonNodeUnavailable, "the agent's last report is for boot %.64q, but the kubelet reports boot %q; the reboot waits "+
+		return block.New(v1alpha1.ReasonNodeUnavailable, "the agent's last report is for boot %.64q, but the kubelet reports boot %q; the reboot waits "+
 			"until they agree; if they never do, set --boot-id-file of the agent", n.OtherBoot, n.BootID)
 	}
 	return nil
@@ -254,8 +242,8 @@ func nodeUnavailable(_ *choice, n *record.Node) *Blocked {
 
 // agentReports returns the check for one of the agent's reasons. The agent reports its reasons in
 // the order of the checks.
-func agentReports(reason v1alpha1.Reason) func(c *choice, n *record.Node) *Blocked {
-	return func(c *choice, n *record.Node) *Blocked {
+func agentReports(reason v1alpha1.Reason) func(c *choice, n *record.Node) *block.Block {
+	return func(c *choice, n *record.Node) *block.Block {
 		if o := agentBlocks(c, n); o != nil && o.Reason == reason {
 			return o
 		}
@@ -265,10 +253,10 @@ func agentReports(reason v1alpha1.Reason) func(c *choice, n *record.Node) *Block
 
 // agentBlocks returns the agent's first reason that the policy does not ignore. The agent knows no
 // policy before it has a grant, so it also reports reasons that this policy ignores.
-func agentBlocks(c *choice, n *record.Node) *Blocked {
+func agentBlocks(c *choice, n *record.Node) *block.Block {
 	for _, o := range n.BlockedBy {
 		if ignoredBy(c.Policy, o.Reason) == "" {
-			return &Blocked{Reason: o.Reason, Message: o.Message}
+			return &block.Block{Reason: o.Reason, Message: o.Message}
 		}
 	}
 	return nil
@@ -287,32 +275,22 @@ func ignoredBy(policy *v1alpha1.RebootPolicy, reason v1alpha1.Reason) string {
 	return ""
 }
 
-func recordUnreadable(_ *choice, n *record.Node) *Blocked {
+func recordUnreadable(_ *choice, n *record.Node) *block.Block {
 	switch {
 	case n.ProgressErr == nil:
 		return nil
 	case n.Incredible:
-		return blocked(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)
+		return block.New(v1alpha1.ReasonRecordUnreadable, "%s", n.Unreadable)
 	}
-	return blocked(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
+	return block.New(v1alpha1.ReasonRecordUnreadable, "%s; the agent repairs it, or: kubectl annotate node %s %s-",
 		n.Unreadable, n.Name, v1alpha1.AnnotationProgress)
 }
 
-func reportsOnly(c *choice, _ *record.Node) *Blocked {
+func reportsOnly(c *choice, _ *record.Node) *block.Block {
 	if !c.dryRun() {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonDryRun, "the node would be rebooted now, but policy %s is in mode DryRun", c.name)
-}
-
-func blocked(reason v1alpha1.Reason, format string, args ...any) *Blocked {
-	return &Blocked{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
-// until sets when the block ends by itself.
-func (o *Blocked) until(at time.Time) *Blocked {
-	o.Until = at
-	return o
+	return block.New(v1alpha1.ReasonDryRun, "the node would be rebooted now, but policy %s is in mode DryRun", c.name)
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

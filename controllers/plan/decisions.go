@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -58,7 +59,7 @@ func decisions(c *choice) []Decision {
 		}
 	}
 	for name, rivals := range c.conflicts {
-		is, ok := decision(c, c.byName[name], blocked(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals)))
+		is, ok := decision(c, c.byName[name], &Blocked{Block: *block.New(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals))})
 		if ok && !busy[name] && rivals[0] == c.name { // the first policy of a conflict reports for all of them
 			decisions = append(decisions, is)
 		}
@@ -135,7 +136,7 @@ func decision(c *choice, n *record.Node, o *Blocked) (Decision, bool) {
 // waits returns the decision that the node waits because of o.
 func waits(n *record.Node, o *Blocked) Decision {
 	is := Decision{
-		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.shortLived, RemovePlanned: n.Planned != nil,
+		Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, ShortLived: o.ShortLived, RemovePlanned: n.Planned != nil,
 	}
 	if o.then != nil {
 		is.Then, is.ThenMessage = o.then.Reason, o.then.Message
@@ -197,7 +198,7 @@ func Ungoverned(g Governor, nodes []*record.Node) []Decision {
 			})
 		case !g.leaves(n):
 		case n.NeedsReboot():
-			decisions = append(decisions, waits(n, blocked(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.unread())))
+			decisions = append(decisions, waits(n, &Blocked{Block: *block.New(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.unread())}))
 		default:
 			if is, ok := withoutAnswer(n); ok {
 				decisions = append(decisions, is)

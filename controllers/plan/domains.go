@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -22,15 +23,15 @@ func Domain(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 // more of them. A node that is down for another reason, or did not come back, does not make its
 // domain busy: it already counts against maxUnavailable, and would block every other domain
 // forever.
-func domainBusy(c *choice, n *record.Node) *Blocked {
+func domainBusy(c *choice, n *record.Node) *block.Block {
 	own := c.domain(n)
 	others := slices.DeleteFunc(slices.Collect(maps.Keys(c.slots.domains)), func(d string) bool { return d == own })
 	if len(others) > 0 {
-		return blocked(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are rebooting, and only one domain may reboot at a time",
+		return block.New(v1alpha1.ReasonDomainBusy, "waiting for another domain: nodes with %s are rebooting, and only one domain may reboot at a time",
 			domainLabel(c.Policy.Spec.TopologyKey(), slices.Min(others)))
 	}
 	if why := precedence(c, n); why != "" {
-		return blocked(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s are back",
+		return block.New(v1alpha1.ReasonDomainBusy, "waiting for its turn: %s goes first (%s), once the nodes with %s are back",
 			c.ahead.Name, why, domainLabel(c.Policy.Spec.TopologyKey(), own))
 	}
 	return nil

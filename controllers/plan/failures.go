@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -119,16 +120,16 @@ func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reb
 // backingOff blocks a node after a failed attempt: for 5 minutes, doubling to 6 hours until a
 // reboot succeeds. After a successful reboot it blocks for the interval, unless an administrator
 // requests the next one.
-func backingOff(c *choice, n *record.Node) *Blocked {
+func backingOff(c *choice, n *record.Node) *block.Block {
 	if until := c.attempts.Rested(n); c.Now.Before(until) && !record.Urgent(c.Policy, n) {
-		return blocked(v1alpha1.ReasonBackingOff, "the node has been back from its last reboot since %s; the next may begin %s later, at %s; to begin sooner: kubectl reboot request %s --reason=why",
-			c.instant(n.Grant.At.Time), c.attempts.Interval, c.instant(until), n.Name).until(until)
+		return block.New(v1alpha1.ReasonBackingOff, "the node has been back from its last reboot since %s; the next may begin %s later, at %s; to begin sooner: kubectl reboot request %s --reason=why",
+			c.instant(n.Grant.At.Time), c.attempts.Interval, c.instant(until), n.Name).EndsAt(until)
 	}
 	until, why := c.attempts.BackOff(n)
 	if !c.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, c.instant(until), c.attempts.RetryHint(n)).until(until)
+	return block.New(v1alpha1.ReasonBackingOff, "%s; the next attempt is due %s%s", why, c.instant(until), c.attempts.RetryHint(n)).EndsAt(until)
 }
 
 // Failure is a failed attempt to reboot a node that still needs its reboot.

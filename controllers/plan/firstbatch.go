@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -112,14 +113,14 @@ func (f firstBatch) share() *share {
 }
 
 // waits returns why no node may go while the first nodes soak, or nil.
-func (f firstBatch) waits(c *choice) *Blocked {
+func (f firstBatch) waits(c *choice) *block.Block {
 	switch {
 	case f.nodes == 0 || f.limit > 0:
 		return nil
 	case f.down:
-		return blocked(v1alpha1.ReasonSpacing, forItsTurn+"%s", f.message())
+		return block.New(v1alpha1.ReasonSpacing, forItsTurn+"%s", f.message())
 	}
-	return blocked(v1alpha1.ReasonSpacing, forItsTurn+"%s until %s", f.message(), c.instant(f.until)).until(f.until)
+	return block.New(v1alpha1.ReasonSpacing, forItsTurn+"%s until %s", f.message(), c.instant(f.until)).EndsAt(f.until)
 }
 
 // message says how many nodes may be down and why. It stays the same while the first nodes reboot.

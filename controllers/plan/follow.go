@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -15,47 +16,45 @@ type checks struct{ f *fleet }
 
 // Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and whether the
 // gates decide about it.
-func (c checks) Cancels(t record.Times) (cause *underway.Cause, gates bool) {
-	o := c.withdrawal(t)
-	return o.cause(), o.reaches(gateChecks)
+func (c checks) Cancels(t record.Times) (cause *block.Block, gates bool) {
+	if cause = c.withdrawal(t); cause != nil {
+		return cause, false
+	}
+	o := (&choice{fleet: c.f}).first(untilBegun, t.Node)
+	if o != nil {
+		cause = &o.Block
+	}
+	return cause, o.reaches(gateChecks)
 }
 
 // AwaitsGate returns the message about a gate that has to answer before the grant is published, or
 // nil.
-func (c checks) AwaitsGate(n *record.Node) *underway.Cause {
-	return gateUnknown(&choice{fleet: c.f}, n).cause()
+func (c checks) AwaitsGate(n *record.Node) *block.Block {
+	return gateUnknown(&choice{fleet: c.f}, n)
 }
 
-// cause returns the reason and the message, or nil if nothing blocks.
-func (o *Blocked) cause() *underway.Cause {
-	if o == nil {
-		return nil
-	}
-	return &underway.Cause{Reason: o.Reason, Message: o.Message}
-}
-
-// withdrawal returns why to cancel a grant that the agent has not begun to use, or nil.
-func (c checks) withdrawal(t record.Times) *Blocked {
+// withdrawal returns what has ended the reason for a grant, whatever the checks say, or nil.
+func (c checks) withdrawal(t record.Times) *block.Block {
 	n, e := t.Node, t.Entry
 	switch g := c.f.Governor.Govern(n); {
 	case e.WithdrawnAt != nil:
-		return blocked(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", c.f.name)
+		return block.New(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", c.f.name)
 	case c.f.Policy.DeletionTimestamp != nil:
-		return blocked(v1alpha1.ReasonCancelled, "policy %s is being deleted", c.f.name)
+		return block.New(v1alpha1.ReasonCancelled, "policy %s is being deleted", c.f.name)
 	case n.BootID != e.BootID:
-		return blocked(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
+		return block.New(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
 	case !n.NeedsReboot():
-		return blocked(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
+		return block.New(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
 	case g.Policy != c.f.name && len(g.Rivals) > 0:
-		return blocked(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
+		return block.New(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
 	case g.Policy != c.f.name:
-		return blocked(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", c.f.name)
+		return block.New(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", c.f.name)
 	case t.GrantInFuture():
-		return blocked(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", c.f.instant(n.Grant.At.Time))
+		return block.New(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", c.f.instant(n.Grant.At.Time))
 	case c.f.dryRun():
-		return blocked(v1alpha1.ReasonDryRun, "policy %s is in mode DryRun", c.f.name)
+		return block.New(v1alpha1.ReasonDryRun, "policy %s is in mode DryRun", c.f.name)
 	}
-	return (&choice{fleet: c.f}).first(untilBegun, n)
+	return nil
 }
 
 // Again decides about one entry again, from a newer reading of its node, which is nil if the Node

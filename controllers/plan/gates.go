@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -56,14 +57,14 @@ func gate(results []v1alpha1.GateStatus, name string) *v1alpha1.GateStatus {
 
 // gateReports returns the check that blocks if a gate has the given state. An unreachable gate does
 // not block if its failurePolicy is Ignore.
-func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(c *choice, _ *record.Node) *Blocked {
-	return func(c *choice, _ *record.Node) *Blocked {
+func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(c *choice, _ *record.Node) *block.Block {
+	return func(c *choice, _ *record.Node) *block.Block {
 		for _, g := range c.gates {
 			answer := gate(c.Gates, g.name)
 			if answer == nil || answer.State != state || state == v1alpha1.GateUnreachable && g.mayFail {
 				continue
 			}
-			return blocked(reason, "gate %s of policy %s: %s", g.name, c.name, answer.Message)
+			return block.New(reason, "gate %s of policy %s: %s", g.name, c.name, answer.Message)
 		}
 		return nil
 	}
@@ -72,14 +73,14 @@ func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(c *choic
 var gateUnreachable = gateReports(v1alpha1.GateUnreachable, v1alpha1.ReasonGateUnreachable)
 
 // gateUnknown also blocks while a gate's first query is under way, regardless of its failurePolicy.
-func gateUnknown(c *choice, n *record.Node) *Blocked {
+func gateUnknown(c *choice, n *record.Node) *block.Block {
 	if o := gateUnreachable(c, n); o != nil {
 		return o
 	}
 	for _, g := range c.gates {
 		if gate(c.Gates, g.name) == nil {
-			o := blocked(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been queried yet", g.name, c.name)
-			o.shortLived = true
+			o := block.New(v1alpha1.ReasonGateUnreachable, "gate %s of policy %s has not been queried yet", g.name, c.name)
+			o.ShortLived = true
 			return o
 		}
 	}
@@ -214,18 +215,18 @@ func Supposing(policy *v1alpha1.RebootPolicy, nodes []*record.Node) []*record.No
 // undrainablePod blocks a node whose drain must fail. With drain.onTimeout: Reboot, pods that no
 // eviction can remove do not block; they only affect the order. A drain that only a closed budget
 // blocks may be tried.
-func undrainablePod(c *choice, n *record.Node) *Blocked {
+func undrainablePod(c *choice, n *record.Node) *block.Block {
 	r, drain := c.pods.result(n), c.Policy.Spec.DrainOrDefault()
 	aborts := drain.OnTimeoutOrDefault() == v1alpha1.DrainTimeoutAbort
 	switch {
 	case r != nil && r.Kept != nil:
-		return blocked(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
+		return block.New(v1alpha1.ReasonUndrainablePod, "can never be drained: %s", named(r.Kept))
 	case !aborts:
 		return nil
 	case r != nil && r.Guarded != nil:
-		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Guarded))
+		return block.New(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Guarded))
 	case r != nil && r.Closed != nil && !drain.TriesClosedBudgets():
-		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Closed))
+		return block.New(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s", named(r.Closed))
 	}
 	return nextTry(c, n, r)
 }
@@ -233,21 +234,21 @@ func undrainablePod(c *choice, n *record.Node) *Blocked {
 // nextTry blocks a node with a closed budget until its next try is due. While its pods are unknown,
 // the report of the last try counts. A node that was granted before its agent reported the budget
 // gives its slot to nodes that can go.
-func nextTry(c *choice, n *record.Node, r *protocol.PreflightReport) *Blocked {
+func nextTry(c *choice, n *record.Node, r *protocol.PreflightReport) *block.Block {
 	until := c.attempts.TriesFrom(n)
 	waits := c.Now.Before(until)
 	switch {
 	case r == nil && waits:
-		return blocked(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s%s",
-			record.LastFailed(n.Progress.Reason, n.Progress.Message), c.instant(until), c.attempts.RetryHint(n)).until(until)
+		return block.New(v1alpha1.ReasonUndrainablePod, "%s; the next try is due %s%s",
+			record.LastFailed(n.Progress.Reason, n.Progress.Message), c.instant(until), c.attempts.RetryHint(n)).EndsAt(until)
 	case r == nil || r.Closed == nil:
 		return nil
 	case waits:
-		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
-			named(r.Closed), c.instant(until), c.attempts.RetryHint(n)).until(until)
+		return block.New(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; the last try failed, and the next is due %s%s",
+			named(r.Closed), c.instant(until), c.attempts.RetryHint(n)).EndsAt(until)
 	}
 	if e := c.entries.OwnOf(n.Name); e != nil && !e.Try {
-		return blocked(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can be drained", named(r.Closed))
+		return block.New(v1alpha1.ReasonUndrainablePod, "cannot be drained: %s; tried after the nodes that can be drained", named(r.Closed))
 	}
 	return nil
 }
@@ -305,24 +306,24 @@ func PodsInTheWay(policy *v1alpha1.RebootPolicy, n *record.Node) string {
 
 // blockingPod blocks for pods of gates.blockingPods. It also blocks if the agent could not check
 // the pods, even without that gate, because the agent would not begin.
-func blockingPod(c *choice, n *record.Node) *Blocked {
+func blockingPod(c *choice, n *record.Node) *block.Block {
 	switch r := c.pods.result(n); {
 	case r == nil:
 		return nil
 	case r.Blocking != nil && len(c.Policy.Spec.BlockingPods()) > 0:
-		return blocked(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", c.name, named(r.Blocking))
+		return block.New(v1alpha1.ReasonBlockingPod, "gates.blockingPods of policy %s waits for %s", c.name, named(r.Blocking))
 	case r.Problem != "":
-		return blocked(v1alpha1.ReasonGateUnreachable, "the node's agent cannot determine which pods are in the way of a reboot: %s", r.Problem)
+		return block.New(v1alpha1.ReasonGateUnreachable, "the node's agent cannot determine which pods are in the way of a reboot: %s", r.Problem)
 	}
 	return nil
 }
 
 // blockingPodOrUnknown also blocks a new grant until the agent has answered. A missing answer
 // cancels no grant, because the agent checks again before it begins.
-func blockingPodOrUnknown(c *choice, n *record.Node) *Blocked {
+func blockingPodOrUnknown(c *choice, n *record.Node) *block.Block {
 	o := blockingPod(c, n)
 	if o == nil && c.pods.result(n) == nil && len(c.Policy.Spec.BlockingPods()) > 0 {
-		o = blocked(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
+		o = block.New(v1alpha1.ReasonGateUnreachable, "the node's agent has not reported yet whether pods of gates.blockingPods run on it; "+
 			"if this lasts, check that the agent's pod runs")
 	}
 	return o

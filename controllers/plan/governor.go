@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -162,16 +163,16 @@ func (g Governor) leaves(n *record.Node) bool {
 
 // abandons returns why no policy finishes the node's reboot, or nil if one does. It happens if no
 // policy governs the node and the granting policy was removed by force.
-func (g Governor) abandons(n *record.Node) *Blocked {
+func (g Governor) abandons(n *record.Node) *block.Block {
 	at := g.Govern(n)
 	if at.Policy != "" || !n.Outstanding() || g.Ledgers.Finishes(n) != "" {
 		return nil
 	}
 	const gone = "the policy that granted this reboot was deleted, and "
 	if len(at.Rivals) > 0 {
-		return blocked(v1alpha1.ReasonPolicyConflict, gone+"%s", ConflictMessage(at.Rivals))
+		return block.New(v1alpha1.ReasonPolicyConflict, gone+"%s", ConflictMessage(at.Rivals))
 	}
-	return blocked(v1alpha1.ReasonNoPolicy, gone+"no policy selects the node; create a RebootPolicy that selects it%s", g.unread())
+	return block.New(v1alpha1.ReasonNoPolicy, gone+"no policy selects the node; create a RebootPolicy that selects it%s", g.unread())
 }
 
 // unread names the policies whose selectors cannot be evaluated, because they might select the

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -16,7 +17,7 @@ func TestBlocked_FallsWithOthers(t *testing.T) {
 		v1alpha1.ReasonSpacing, v1alpha1.ReasonRunHookWaits, v1alpha1.ReasonDryRun,
 	}
 	for _, c := range inOrder {
-		c.blocks = func(*choice, *record.Node) *Blocked { return blocked(c.reason, "blocked") }
+		c.blocks = func(*choice, *record.Node) *block.Block { return block.New(c.reason, "blocked") }
 		o := new(choice).first([]check{c}, nil)
 		if want := slices.Contains(others, c.reason); o.FallsWithOthers() != want {
 			t.Errorf("%s: %t, want %t", c.reason, !want, want)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
@@ -102,7 +103,7 @@ type Plan struct {
 	// name.
 	Ignored []string
 	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
-	Stall *Stall
+	Stall *block.Stall
 	// WaitsForGates is true if a node waits only for gates or its turn, so that gates must be
 	// queried.
 	WaitsForGates bool
@@ -153,7 +154,7 @@ type choice struct {
 	// ahead is the first node of the ring that waits for another domain, or nil.
 	ahead *record.Node
 	// unfinished is the earlier ring's unfinished work that the node's ring waits for, or nil.
-	unfinished *Blocked
+	unfinished *block.Block
 }
 
 // choose follows the granted reboots, chooses among the nodes that wait, and reports on both.

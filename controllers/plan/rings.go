@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -147,7 +148,7 @@ func soaks(n *record.Node, back time.Time, soak time.Duration) (until time.Time,
 
 // ringWaits blocks a node until all nodes of the earlier rings are done. All waiting nodes show the
 // same message.
-func ringWaits(c *choice, _ *record.Node) *Blocked { return c.unfinished }
+func ringWaits(c *choice, _ *record.Node) *block.Block { return c.unfinished }
 
 // left is a node of a ring that is not done, with the reason.
 type left struct {
@@ -184,7 +185,7 @@ func (l left) rank() int {
 
 // unfinished returns what later rings wait for in this one, once its nodes are decided about, or
 // nil. Nodes that a person has paused do not count.
-func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *Blocked {
+func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *block.Block {
 	var first left
 	var last *record.Node
 	var until time.Time
@@ -208,13 +209,13 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *Blocked 
 	lost := lostIn(c.attempts, ring.Name, c.plan.Reboots)
 	switch {
 	case len(lost) > 0:
-		return blocked(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
+		return block.New(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
 			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, someOf(lost), c.name, v1alpha1.AnnotationResume)
 	case first.node != "":
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
+		return block.New(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
 	case c.Now.Before(until):
-		return blocked(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s has been back in service since %s; its soak ends %s",
-			ring.Name, last.Name, c.instant(until.Add(-soak)), c.instant(until)).until(until)
+		return block.New(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s has been back in service since %s; its soak ends %s",
+			ring.Name, last.Name, c.instant(until.Add(-soak)), c.instant(until)).EndsAt(until)
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *Blocked 
 // undone returns why the node is not back in service, or "" if it is or needs no reboot.
 func undone(c *choice, n *record.Node, down bool) v1alpha1.Reason {
 	switch o := c.waiting[n.Name]; {
-	case o != nil && o.shortLived:
+	case o != nil && o.ShortLived:
 		return v1alpha1.ReasonGranted // do not rewrite every node of later rings for a few seconds
 	case o != nil:
 		return o.Reason

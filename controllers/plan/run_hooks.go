@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -27,7 +28,7 @@ type runHooks struct {
 	// is being deleted.
 	over bool
 	// waits says why no node is granted, or is nil if nodes may be.
-	waits *Blocked
+	waits *block.Block
 	// until is the time when the stage changes by itself, or zero.
 	until time.Time
 }
@@ -96,7 +97,7 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 		r.waits = f.unanswered(r.is, "the last run is not over: hooks.runAfter of policy "+f.name+" have been running", slices.Concat(refused, waiting))
 	case r.is.Reason != "" && f.Now.Before(again) && !deleted:
 		r.until = again
-		r.waits = f.runWaits("hooks of the last run failed, and the next run may begin %s: %s", f.instant(again), r.is.Message).until(again)
+		r.waits = f.runWaits("hooks of the last run failed, and the next run may begin %s: %s", f.instant(again), r.is.Message).EndsAt(again)
 	default:
 		r.over, r.waits = true, f.runWaits("hooks.runAfter of policy %s have approved", f.name)
 	}
@@ -115,14 +116,14 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 
 // unanswered returns the message about hooks that have not approved: their names, the start of the
 // stage, and the command that answers one.
-func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *Blocked {
+func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *block.Block {
 	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
 	return f.runWaits(`%s since %s: waiting for %s%skubectl annotate rebootpolicy %s %s="%s" --overwrite`,
 		what, f.instant(is.At.Time), someOf(hooks), answersForOne, f.name, key, runAnswer(is, record.Yes))
 }
 
-func (f *fleet) runWaits(format string, args ...any) *Blocked {
-	return blocked(v1alpha1.ReasonRunHookWaits, format, args...)
+func (f *fleet) runWaits(format string, args ...any) *block.Block {
+	return block.New(v1alpha1.ReasonRunHookWaits, format, args...)
 }
 
 // runAnswer returns the annotation value that answers for a stage of a run.
@@ -150,7 +151,7 @@ func askedAll(is *v1alpha1.RunHooks, keys []v1alpha1.AnnotationKey) bool {
 
 // runHookWaits makes the first nodes of a run wait for hooks.runBefore, and those of the next run
 // for hooks.runAfter.
-func runHookWaits(c *choice, _ *record.Node) *Blocked { return c.run.waits }
+func runHookWaits(c *choice, _ *record.Node) *block.Block { return c.run.waits }
 
 // nextRun returns the stage of the run after the plan, once nodes are chosen. A stage that begins
 // has no time yet; the write sets it.
@@ -221,7 +222,7 @@ func (c *choice) stageOf(is *v1alpha1.RunHooks) v1alpha1.RunStage {
 	for _, n := range c.governed {
 		switch o := c.waiting[n.Name]; {
 		case o == nil:
-		case o.check == v1alpha1.ReasonSpacing, o.check == v1alpha1.ReasonRingWaits && !o.Until.IsZero(), o.shortLived:
+		case o.check == v1alpha1.ReasonSpacing, o.check == v1alpha1.ReasonRingWaits && !o.Until.IsZero(), o.ShortLived:
 			return v1alpha1.RunRunning
 		case o.mayPass() && !c.slots.never(c.rings.Of(n)) && (is.Stage != v1alpha1.RunIdle || c.Now.Before(c.run.until)):
 			stage = v1alpha1.RunIdle

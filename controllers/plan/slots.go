@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -213,9 +214,9 @@ func (s *slots) hold(node string) bool { return s.used[node] == holdsGrant }
 
 // budgetExhausted keeps reboots within maxUnavailable of the policy and of the node's ring. A node
 // that is already down takes no new slot.
-func budgetExhausted(c *choice, n *record.Node) *Blocked {
+func budgetExhausted(c *choice, n *record.Node) *block.Block {
 	if c.Ledger.Moved {
-		return blocked(v1alpha1.ReasonBudgetExhausted, forItsTurn+"spec.concurrency.shared changed, and reboots of policy %s "+
+		return block.New(v1alpha1.ReasonBudgetExhausted, forItsTurn+"spec.concurrency.shared changed, and reboots of policy %s "+
 			"still count against the limit of policy %s", c.name, c.Ledger.Policy.Name)
 	}
 	for _, share := range c.slots.of(c.rings.Of(n)) {
@@ -230,7 +231,7 @@ func budgetExhausted(c *choice, n *record.Node) *Blocked {
 // concurrency.spacing after a rebooted node is back in
 // service. Gate answers are never older than the shortest spacing, so they reflect the time after
 // that reboot.
-func spaced(c *choice, _ *record.Node) *Blocked {
+func spaced(c *choice, _ *record.Node) *block.Block {
 	if o := c.slots.first.waits(c); o != nil {
 		return o
 	}
@@ -239,23 +240,24 @@ func spaced(c *choice, _ *record.Node) *Blocked {
 	if spacing == 0 || c.slots.lastBack.IsZero() || !c.Now.Before(until) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node has been back since %s; the next reboot may start %s",
-		c.instant(c.slots.lastBack), c.instant(until)).until(until)
+	return block.New(v1alpha1.ReasonSpacing, "waiting for its turn: the last rebooted node has been back since %s; the next reboot may start %s",
+		c.instant(c.slots.lastBack), c.instant(until)).EndsAt(until)
 }
 
 // exhausted returns why the node cannot take a slot of the share, or nil if it can.
-func (s *share) exhausted(n *record.Node, now time.Time) *Blocked {
+func (s *share) exhausted(n *record.Node, now time.Time) *block.Block {
 	_, counted := s.used[n.Name]
 	switch {
 	case s.granted < min(s.limit, v1alpha1.MaxGrants) && (counted || len(s.used) < s.limit):
 		return nil
 	case s.limit == 0:
-		return &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.none}
+		return &block.Block{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.none}
 	}
-	o := &Blocked{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
+	o := &block.Block{Reason: v1alpha1.ReasonBudgetExhausted, Message: s.full}
 	if since := s.heldFor(n, now); !since.IsZero() {
-		if o.stallsAt = since.Add(stallAfter); !now.Before(o.stallsAt) {
-			o.Message, o.stalledBy, o.stalledSince, o.stallsAt = s.stalled(), s, since, time.Time{}
+		if o.StallsAt = since.Add(stallAfter); !now.Before(o.StallsAt) {
+			o.Message, o.StallsAt = s.stalled(), time.Time{}
+			o.Stall = &block.Stall{Nodes: s.heldBy, Message: o.Message, Since: since}
 		}
 	}
 	return o
@@ -273,7 +275,7 @@ func crowdOut(f *fleet, reboots []underway.Reboot) {
 			continue
 		}
 		o := s.crowded(f, t.Node)
-		if reboots[i] = t.CrowdOut(o.cause()); o != nil {
+		if reboots[i] = t.CrowdOut(o); o != nil {
 			for _, share := range s.of(f.rings.Of(t.Node)) {
 				delete(share.used, t.Node.Name)
 			}
@@ -284,16 +286,16 @@ func crowdOut(f *fleet, reboots []underway.Reboot) {
 // crowded returns why a node that holds a grant would take down more nodes than the limit allows.
 // It returns nil if it would not, or if the node is already down. Lowering a limit does not take
 // grants back.
-func (s *slots) crowded(f *fleet, n *record.Node) *Blocked {
+func (s *slots) crowded(f *fleet, n *record.Node) *block.Block {
 	for _, other := range f.controlPlane {
 		if n.ControlPlane && other != n && !other.Ready {
-			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
+			return block.New(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
 		}
 	}
 	for _, share := range s.of(f.rings.Of(n)) {
 		down := slices.DeleteFunc(slices.Sorted(maps.Keys(share.used)), func(name string) bool { return share.used[name] == holdsGrant })
 		if len(share.used) > share.limit && len(down) > 0 && !n.Unavailable() {
-			return blocked(v1alpha1.ReasonBudgetExhausted, "%s; %s %s", share.full, down[0], share.used[down[0]])
+			return block.New(v1alpha1.ReasonBudgetExhausted, "%s; %s %s", share.full, down[0], share.used[down[0]])
 		}
 	}
 	return nil
@@ -326,7 +328,7 @@ const isCordoned = "is cordoned"
 
 // controlPlaneGuard protects the quorum. It allows one control-plane node at a time, only while the
 // others are Ready, and only if one policy governs all of them.
-func controlPlaneGuard(c *choice, n *record.Node) *Blocked {
+func controlPlaneGuard(c *choice, n *record.Node) *block.Block {
 	if !n.ControlPlane {
 		return nil
 	}
@@ -336,11 +338,11 @@ func controlPlaneGuard(c *choice, n *record.Node) *Blocked {
 		}
 		switch g := c.Governor.Govern(other); {
 		case c.held(other) || c.slots.hold(other.Name):
-			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
+			return block.New(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
 		case !other.Ready:
-			return blocked(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
+			return block.New(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
 		case g.Policy != c.name:
-			return blocked(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", c.name, other.Name)
+			return block.New(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", c.name, other.Name)
 		}
 	}
 	return nil

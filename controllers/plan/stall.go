@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -15,19 +16,6 @@ import (
 // stallAfter is the time for which unavailable nodes may use up a limit before they are reported.
 // Most repairs take less.
 const stallAfter = time.Hour
-
-// Stall describes nodes that use up a limit for longer than stallAfter without being rebooted.
-// Nothing ends that by itself.
-type Stall struct {
-	// Nodes are the names of the nodes that use up the limit, and Since is the time when they began
-	// to.
-	Nodes []string
-	Since time.Time
-	// Waiting is the number of nodes that wait for a slot because of them.
-	Waiting int32
-	// Message names the nodes and the command to run.
-	Message string
-}
 
 // noteHolders finds the shares that are used up by nodes which nobody reboots.
 func (s *slots) noteHolders(f *fleet) {
@@ -88,18 +76,18 @@ func (s *share) remedy() string {
 }
 
 // stallOf sums up the nodes that wait for others which nobody reboots. It returns nil if none do.
-func stallOf(c *choice) *Stall {
-	var stall *Stall
+func stallOf(c *choice) *block.Stall {
+	var stall *block.Stall
 	for _, n := range c.governed {
 		o := c.waiting[n.Name]
-		if o == nil || o.stalledBy == nil {
+		if o == nil || o.Stall == nil {
 			continue
 		}
 		if stall == nil {
-			stall = &Stall{Nodes: o.stalledBy.heldBy, Message: o.Message, Since: o.stalledSince}
+			stall = new(*o.Stall)
 		}
 		stall.Waiting++
-		stall.Since = timing.Earliest(stall.Since, o.stalledSince)
+		stall.Since = timing.Earliest(stall.Since, o.Stall.Since)
 	}
 	return stall
 }

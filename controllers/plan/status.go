@@ -119,7 +119,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 		consider(u.Since.Add(UnavailablePatience))
 	}
 	for _, o := range c.waiting {
-		consider(o.Until, o.looksFrom(), o.stallsAt)
+		consider(o.Until, o.looksFrom(), o.StallsAt)
 	}
 	for _, failed := range c.plan.Failures {
 		consider(failed.RetryAt)

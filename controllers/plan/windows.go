@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-func blackout(c *choice, n *record.Node) *Blocked {
+func blackout(c *choice, n *record.Node) *block.Block {
 	w := c.Window
 	if !w.Blackout || ignores(c, n, v1alpha1.UrgentIgnoresBlackouts) {
 		return nil
 	}
-	o, until := blocked(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
+	o, until := block.New(v1alpha1.ReasonBlackout, "blackout %s is in force", w.Name), w.OpensAt
 	due := record.IgnoredFrom(c.Policy, n, v1alpha1.UrgentIgnoresWindows)
 	switch passes := record.IgnoredFrom(c.Policy, n, v1alpha1.UrgentIgnoresBlackouts); {
 	case !passes.IsZero() && timing.Earliest(w.OpensAt, passes).Equal(passes) && (due.Equal(passes) || passes.Before(w.Next)):
@@ -34,10 +35,10 @@ func blackout(c *choice, n *record.Node) *Blocked {
 		o.Message += ": " + w.BlackoutReason
 	}
 	o.Message += notUrgent(c, n, "blackouts")
-	return o.until(until)
+	return o.EndsAt(until)
 }
 
-func windowClosed(c *choice, n *record.Node) *Blocked {
+func windowClosed(c *choice, n *record.Node) *block.Block {
 	if c.Window.Open || ignores(c, n, v1alpha1.UrgentIgnoresWindows) {
 		return nil
 	}
@@ -46,7 +47,7 @@ func windowClosed(c *choice, n *record.Node) *Blocked {
 	if !due.IsZero() && until.Equal(due) {
 		opens = atDeadline(c, due)
 	}
-	return blocked(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(c, n, "windows")).until(until)
+	return block.New(v1alpha1.ReasonWindowClosed, "no window is open%s%s", opens, notUrgent(c, n, "windows")).EndsAt(until)
 }
 
 // notUrgent explains why an urgent request does not ignore windows or blackouts. It returns "" for
@@ -109,12 +110,12 @@ func rebootTakes(history []v1alpha1.PastReboot, lead time.Duration) time.Duratio
 
 // windowTooShort blocks a reboot that would end after the window. A node that holds a grant keeps
 // it: the window was long enough when it was granted, and hooks may have taken time since.
-func windowTooShort(c *choice, n *record.Node) *Blocked {
+func windowTooShort(c *choice, n *record.Node) *block.Block {
 	closes := c.Window.ClosesAt
 	if closes.IsZero() || c.held(n) || ignores(c, n, v1alpha1.UrgentIgnoresWindows) || !c.Now.Add(c.reserve).After(closes) {
 		return nil
 	}
-	return blocked(v1alpha1.ReasonWindowTooShort, "the window closes %s, too soon for another reboot; "+
+	return block.New(v1alpha1.ReasonWindowTooShort, "the window closes %s, too soon for another reboot; "+
 		"status.history shows how long a drain and a reboot take", c.instant(closes))
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -65,7 +66,7 @@ type Reboot struct {
 	takesPods bool
 	// CrowdedOut says why the limit leaves no slot for the reboot, or is nil if it is not cancelled
 	// for that.
-	CrowdedOut *Cause
+	CrowdedOut *block.Block
 }
 
 // BackAt returns when the rebooted node was back in service, or zero if it is not, or if the grant
@@ -165,7 +166,7 @@ func (t Reboot) Appears() bool { return t.Action == PublishGrant && !t.Rebooting
 
 // CrowdOut cancels a grant that the node has not seen yet, if there is a cause: the limit leaves no
 // slot for it.
-func (t Reboot) CrowdOut(cause *Cause) Reboot {
+func (t Reboot) CrowdOut(cause *block.Block) Reboot {
 	if cause != nil && t.Appears() {
 		t.Action, t.Reason, t.Message, t.CrowdedOut = CancelGrant, cause.Reason, cause.Message, cause
 	}

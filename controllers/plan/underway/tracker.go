@@ -8,6 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -45,16 +46,10 @@ func (p Pass) instant(t time.Time) string { return timing.InstantIn(t, p.Zone) }
 type Checks interface {
 	// Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and
 	// whether the gates decide about it. A drain that has begun is finished instead.
-	Cancels(t record.Times) (cause *Cause, gates bool)
+	Cancels(t record.Times) (cause *block.Block, gates bool)
 	// AwaitsGate returns the message about a gate that has to answer before the grant is published,
 	// or nil.
-	AwaitsGate(n *record.Node) *Cause
-}
-
-// Cause says why a grant is cancelled or not published yet.
-type Cause struct {
-	Reason  v1alpha1.Reason
-	Message string
+	AwaitsGate(n *record.Node) *block.Block
 }
 
 // Follow decides about one granted reboot, from its entry and its Node, which is nil if the Node
