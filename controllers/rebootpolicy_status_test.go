@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -90,7 +91,7 @@ func TestUrgent(t *testing.T) {
 // TestStatusOf_NamesEachConflict shows that condition Accepted has the sentences of all conflicts,
 // each with the nodes that are not rebooted and those that need it.
 func TestStatusOf_NamesEachConflict(t *testing.T) {
-	status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: []plan.Conflict{
+	status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: []governor.Conflict{
 		{Policies: []string{"a", "b"}, Nodes: []string{"n1", "n2"}, Pending: []string{"n2"}}, {Policies: []string{"b", "c"}, Nodes: []string{"n3"}},
 	}}, window.State{}, time.Time{})
 	const want = "2 nodes are not rebooted (1 needs a reboot): policies a, b select n1, n2 with the same priority; raise spec.priority of one. " +

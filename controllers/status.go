@@ -13,6 +13,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -144,7 +146,7 @@ func withheld(nodes map[string][]string) string {
 const maxWithheld = 5
 
 // conflicts joins the sentences of all conflicts.
-func conflicts(all []plan.Conflict) string {
+func conflicts(all []governor.Conflict) string {
 	texts := make([]string, len(all))
 	for i, c := range all {
 		texts[i] = c.Message()
@@ -197,7 +199,7 @@ func progressing(p plan.Plan) metav1.Condition {
 }
 
 // stalled says how many nodes wait for others that are not rebooted, and what to do.
-func stalled(stall *plan.Stall) string {
+func stalled(stall *block.Stall) string {
 	return message.Count(int(stall.Waiting), "node waits", "nodes wait") + " since " + timing.Instant(stall.Since) + ": " + stall.Message
 }
 

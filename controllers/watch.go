@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -117,7 +117,7 @@ func (f *fleetReader) waitForSlot(ctx context.Context, before, after *v1alpha1.R
 	if len(freed) == 0 {
 		return nil
 	}
-	governor, names := plan.NewGovernor(f.listForEvent(ctx)), map[string]bool{}
+	governor, names := governor.Of(f.listForEvent(ctx)), map[string]bool{}
 	for _, e := range freed {
 		for _, name := range governor.Freed(after.Name, e, f.nodeForEvent(ctx, e.Node)) {
 			names[name] = true
@@ -147,7 +147,7 @@ func (f *fleetReader) policiesOf(ctx context.Context, object client.Object) []re
 	if n.Grant != nil && n.Done(node.Status.NodeInfo.BootID) {
 		f.freed.Store(n.Grant.Policy, true)
 	}
-	affected := plan.NewGovernor(f.listForEvent(ctx)).Affected(&n)
+	affected := governor.Of(f.listForEvent(ctx)).Affected(&n)
 	requests := make([]reconcile.Request, len(affected))
 	for i, name := range affected {
 		requests[i] = request(name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -134,7 +135,7 @@ func pool(size int, options ...func(*record.Node)) []*record.Node {
 }
 
 func snapshotOf(p *v1alpha1.RebootPolicy, nodes []*record.Node, rivals ...v1alpha1.RebootPolicy) plan.Snapshot {
-	s := plan.Snapshot{Now: monday, Policy: p, Governor: plan.NewGovernor(append(rivals, *p)), Nodes: nodes}
+	s := plan.Snapshot{Now: monday, Policy: p, Governor: governor.Of(append(rivals, *p)), Nodes: nodes}
 	s.Ledger = s.Governor.Ledgers.For(p)
 	schedule, err := window.Of(&p.Spec)
 	if err != nil {

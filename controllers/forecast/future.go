@@ -9,6 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -157,7 +158,7 @@ func (u *future) stays() []Stay {
 	}
 	for name, rivals := range f.conflicts {
 		if !u.reboots.underWay(name) && !f.holds(name) {
-			stays = append(stays, Stay{Node: name, Reason: v1alpha1.ReasonPolicyConflict, Message: plan.ConflictMessage(rivals)})
+			stays = append(stays, Stay{Node: name, Reason: v1alpha1.ReasonPolicyConflict, Message: governor.ConflictMessage(rivals)})
 		}
 	}
 	slices.SortFunc(stays, func(a, b Stay) int { return cmp.Compare(a.Node, b.Node) })

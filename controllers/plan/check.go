@@ -295,10 +295,6 @@ func reportsOnly(c *choice, _ *record.Node) *block.Block {
 
 func list(names []string) string { return strings.Join(names, ", ") }
 
-// someOf lists the first few names. An event's note is limited to a kilobyte, and a fleet may have
-// thousands of nodes.
-func someOf[T ~string](names []T) string { return message.Names(names, maxNodes) }
-
 // FallsWithOthers reports whether the node waits only for other nodes: for an earlier ring, or for
 // its turn.
 func (o *Blocked) FallsWithOthers() bool {

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,9 +10,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
-	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // Decision is the wanted condition RebootPermitted of one node. If Status is empty, the node should
@@ -59,7 +58,7 @@ func decisions(c *choice) []Decision {
 		}
 	}
 	for name, rivals := range c.conflicts {
-		is, ok := decision(c, c.byName[name], &Blocked{Block: *block.New(v1alpha1.ReasonPolicyConflict, "%s", ConflictMessage(rivals))})
+		is, ok := decision(c, c.byName[name], &Blocked{Block: *block.New(v1alpha1.ReasonPolicyConflict, "%s", governor.ConflictMessage(rivals))})
 		if ok && !busy[name] && rivals[0] == c.name { // the first policy of a conflict reports for all of them
 			decisions = append(decisions, is)
 		}
@@ -150,55 +149,19 @@ func withoutAnswer(n *record.Node) (Decision, bool) {
 	return Decision{Node: n.Name, RemovePlanned: n.Planned != nil}, n.ShowsAnswer()
 }
 
-// ConflictMessage returns the message of a node that several policies select with the same
-// priority.
-func ConflictMessage(rivals []string) string {
-	return fmt.Sprintf("policies %s select the node with the same priority; raise spec.priority of one", list(rivals))
-}
-
-// Conflict holds the nodes that the same policies select with the same priority.
-type Conflict struct {
-	Policies, Nodes []string
-	// Pending are those of Nodes that need a reboot.
-	Pending []string
-}
-
-// Message says which nodes are not rebooted, and how many of them need a reboot.
-func (c Conflict) Message() string {
-	return fmt.Sprintf("%s not rebooted (%s a reboot): policies %s select %s with the same priority; raise spec.priority of one",
-		message.Count(len(c.Nodes), "node is", "nodes are"), message.Count(len(c.Pending), "needs", "need"), list(c.Policies), someOf(c.Nodes))
-}
-
-// conflictsOf groups the nodes in a conflict by their policies.
-func conflictsOf(f *fleet) []Conflict {
-	var all []Conflict
-	for _, name := range slices.Sorted(maps.Keys(f.conflicts)) {
-		rivals := f.conflicts[name]
-		i := slices.IndexFunc(all, func(c Conflict) bool { return slices.Equal(c.Policies, rivals) })
-		if i < 0 {
-			i, all = len(all), append(all, Conflict{Policies: rivals})
-		}
-		all[i].Nodes = append(all[i].Nodes, name)
-		if f.byName[name].NeedsReboot() {
-			all[i].Pending = append(all[i].Pending, name)
-		}
-	}
-	return all
-}
-
 // Ungoverned decides about nodes that no policy selects, and about those whose reboot no policy
 // finishes. Other nodes in the middle of a reboot are left to the policy that granted it.
-func Ungoverned(g Governor, nodes []*record.Node) []Decision {
+func Ungoverned(g governor.Governor, nodes []*record.Node) []Decision {
 	var decisions []Decision
 	for _, n := range nodes {
-		switch o := g.abandons(n); {
+		switch o := g.Abandons(n); {
 		case o != nil:
 			decisions = append(decisions, Decision{
 				Node: n.Name, Status: corev1.ConditionFalse, Reason: o.Reason, Message: o.Message, Preflight: n.Preflight,
 			})
-		case !g.leaves(n):
+		case !g.Leaves(n):
 		case n.NeedsReboot():
-			decisions = append(decisions, waits(n, &Blocked{Block: *block.New(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.unread())}))
+			decisions = append(decisions, waits(n, &Blocked{Block: *block.New(v1alpha1.ReasonNoPolicy, "no RebootPolicy selects this node%s", g.Unread())}))
 		default:
 			if is, ok := withoutAnswer(n); ok {
 				decisions = append(decisions, is)

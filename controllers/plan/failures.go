@@ -45,7 +45,7 @@ func haltOf(a record.Attempts, governed []*record.Node, reboots []underway.Reboo
 	failed := failedSince(a, from, governed, reboots)
 	if most := a.Policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
-			"%s failed since the last success (maxFailures is %d): %s", message.Count(len(failed), "node", "nodes"), most, someOf(failed))}
+			"%s failed since the last success (maxFailures is %d): %s", message.Count(len(failed), "node", "nodes"), most, message.Some(failed))}
 	}
 	return quiet(current)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
@@ -25,7 +26,7 @@ type Snapshot struct {
 	// Ledger is the ledger that counts for the policy.
 	Ledger ledger.Ledger
 	// Governor knows every policy of the cluster.
-	Governor Governor
+	Governor governor.Governor
 	// Nodes are all nodes of the cluster, in any order: a node in the ledger may be governed by
 	// another policy now. They are shared with other snapshots, so do not change them.
 	Nodes []*record.Node
@@ -222,7 +223,7 @@ type others struct {
 
 // add counts a node of another policy, or of several in conflict. granted is true if a ledger has
 // an entry for it.
-func (o *others) add(n *record.Node, g Governance, granted bool) {
+func (o *others) add(n *record.Node, g governor.Governance, granted bool) {
 	if g.Policy != "" {
 		o.governed++
 	}

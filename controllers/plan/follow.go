@@ -8,6 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -85,14 +86,14 @@ func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) underwa
 
 // Refused returns how many nodes hold a slot while the API server refuses the write that is due,
 // and a message about them.
-func (p *Plan) Refused() (nodes int, message string) {
+func (p *Plan) Refused() (nodes int, text string) {
 	var others []string
 	for _, t := range p.Reboots {
 		switch {
 		case t.Refused == "":
 			continue
 		case nodes == 0:
-			message = fmt.Sprintf("node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s",
+			text = fmt.Sprintf("node %s has held a slot since %s, and the API server refuses the manager's writes about its reboot: %s; %s",
 				t.Entry.Node, timing.Instant(t.Entry.At.Time), t.Refused, t.KeepsSlot())
 		default:
 			others = append(others, t.Entry.Node)
@@ -100,7 +101,7 @@ func (p *Plan) Refused() (nodes int, message string) {
 		nodes++
 	}
 	if len(others) > 0 {
-		message += "; the same holds for " + someOf(others)
+		text += "; the same holds for " + message.Some(others)
 	}
-	return nodes, message
+	return nodes, text
 }

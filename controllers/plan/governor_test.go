@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
@@ -26,47 +27,47 @@ func TestGovernor_Govern(t *testing.T) {
 	cases := map[string]struct {
 		policies []*v1alpha1.RebootPolicy
 		labels   map[string]string
-		want     plan.Governance
+		want     governor.Governance
 	}{
 		"no policies": {labels: db},
-		"a policy without a selector selects every node": {[]*v1alpha1.RebootPolicy{policy("all")}, nil, plan.Governance{Policy: "all"}},
-		"an empty selector selects every node too":       {[]*v1alpha1.RebootPolicy{policy("all", everything)}, nil, plan.Governance{Policy: "all"}},
+		"a policy without a selector selects every node": {[]*v1alpha1.RebootPolicy{policy("all")}, nil, governor.Governance{Policy: "all"}},
+		"an empty selector selects every node too":       {[]*v1alpha1.RebootPolicy{policy("all", everything)}, nil, governor.Governance{Policy: "all"}},
 		"no policy governs a Windows node": {
-			[]*v1alpha1.RebootPolicy{policy("all", everything)}, map[string]string{corev1.LabelOSStable: "windows"}, plan.Governance{},
+			[]*v1alpha1.RebootPolicy{policy("all", everything)}, map[string]string{corev1.LabelOSStable: "windows"}, governor.Governance{},
 		},
-		"no policy selects the node": {[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, plan.Governance{}},
+		"no policy selects the node": {[]*v1alpha1.RebootPolicy{policy("web", selects("pool", "web"))}, db, governor.Governance{}},
 		"the highest priority wins": {
 			[]*v1alpha1.RebootPolicy{policy("all"), policy("db", selects("pool", "db"), priority(10)), policy("rest", priority(-10))},
 			db,
-			plan.Governance{Policy: "db"},
+			governor.Governance{Policy: "db"},
 		},
 		"a higher priority that does not select the node does not matter": {
-			[]*v1alpha1.RebootPolicy{policy("all"), policy("web", selects("pool", "web"), priority(10))}, db, plan.Governance{Policy: "all"},
+			[]*v1alpha1.RebootPolicy{policy("all"), policy("web", selects("pool", "web"), priority(10))}, db, governor.Governance{Policy: "all"},
 		},
 		"a tie is a conflict, reported in the order of names": {
-			[]*v1alpha1.RebootPolicy{policy("c"), policy("a"), policy("b", priority(-1))}, db, plan.Governance{Rivals: []string{"a", "c"}},
+			[]*v1alpha1.RebootPolicy{policy("c"), policy("a"), policy("b", priority(-1))}, db, governor.Governance{Rivals: []string{"a", "c"}},
 		},
 		"the ends of the range of priorities": {
-			[]*v1alpha1.RebootPolicy{policy("low", priority(-1000000)), policy("high", priority(1000000))}, db, plan.Governance{Policy: "high"},
+			[]*v1alpha1.RebootPolicy{policy("low", priority(-1000000)), policy("high", priority(1000000))}, db, governor.Governance{Policy: "high"},
 		},
 		"a tie below the highest priority does not matter": {
-			[]*v1alpha1.RebootPolicy{policy("a"), policy("b"), policy("c", priority(1))}, db, plan.Governance{Policy: "c"},
+			[]*v1alpha1.RebootPolicy{policy("a"), policy("b"), policy("c", priority(1))}, db, governor.Governance{Policy: "c"},
 		},
 		"a policy that is being deleted governs nothing": {
-			[]*v1alpha1.RebootPolicy{policy("a", deleted, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
+			[]*v1alpha1.RebootPolicy{policy("a", deleted, priority(1)), policy("b")}, db, governor.Governance{Policy: "b"},
 		},
 		"a policy with a selector that cannot be evaluated governs nothing, whatever its priority": {
-			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
+			[]*v1alpha1.RebootPolicy{policy("a", broken, priority(1)), policy("b")}, db, governor.Governance{Policy: "b"},
 		},
-		"a policy with a broken selector conflicts with no other":        {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, plan.Governance{Policy: "b"}},
-		"no policy governs nodes that only a broken selector may select": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, plan.Governance{}},
+		"a policy with a broken selector conflicts with no other":        {[]*v1alpha1.RebootPolicy{policy("a", broken), policy("b")}, db, governor.Governance{Policy: "b"}},
+		"no policy governs nodes that only a broken selector may select": {[]*v1alpha1.RebootPolicy{policy("a", broken)}, db, governor.Governance{}},
 		"a selector with an impossible label value cannot be evaluated": {
-			[]*v1alpha1.RebootPolicy{policy("a", selects("pool", "b c"), priority(1)), policy("b")}, db, plan.Governance{Policy: "b"},
+			[]*v1alpha1.RebootPolicy{policy("a", selects("pool", "b c"), priority(1)), policy("b")}, db, governor.Governance{Policy: "b"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "governance", tc.want, plan.NewGovernor(values(tc.policies)).Govern(labelled(tc.labels)))
+			same(t, "governance", tc.want, governor.Of(values(tc.policies)).Govern(labelled(tc.labels)))
 		})
 	}
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
@@ -149,6 +150,6 @@ func values(policies []*v1alpha1.RebootPolicy) []v1alpha1.RebootPolicy {
 // first.
 func TestGovernor_Selecting(t *testing.T) {
 	s := one(policy("b")).with(policy("a"), policy("db", selects("pool", "db"), priority(10)), policy("web", selects("pool", "web")))
-	want := []plan.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
+	want := []governor.Selection{{Policy: "db", Priority: 10}, {Policy: "a"}, {Policy: "b"}}
 	same(t, "selecting", want, s.snapshot().Governor.Selecting(labelled(map[string]string{"pool": "db"})))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
@@ -231,7 +232,7 @@ func (c *cluster) wakeAll() {
 	}
 }
 
-func (c *cluster) governor() plan.Governor { return plan.NewGovernor(c.all()) }
+func (c *cluster) governor() governor.Governor { return governor.Of(c.all()) }
 
 // all returns the policies by name.
 func (c *cluster) all() []v1alpha1.RebootPolicy {

@@ -7,15 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
 // UngovernedMarkers returns the empty markers of nodes that no policy governs but that still show
 // some.
-func UngovernedMarkers(g Governor, nodes []*record.Node) []record.Markers {
+func UngovernedMarkers(g governor.Governor, nodes []*record.Node) []record.Markers {
 	var due []record.Markers
 	for _, n := range nodes {
-		if m, differs := n.Markers("", record.Needs{}, false); differs && g.leaves(n) {
+		if m, differs := n.Markers("", record.Needs{}, false); differs && g.Leaves(n) {
 			due = append(due, m)
 		}
 	}

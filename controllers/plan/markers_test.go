@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -209,7 +210,7 @@ func TestUngovernedMarkers(t *testing.T) {
 		"of two policies":                         {values([]*v1alpha1.RebootPolicy{policy("a"), policy("b")}), needy("a", pending), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := plan.UngovernedMarkers(plan.NewGovernor(tc.policies), []*record.Node{new(tc.host.view())})
+			got := plan.UngovernedMarkers(governor.Of(tc.policies), []*record.Node{new(tc.host.view())})
 			same(t, "markers", tc.want, got, cmpopts.EquateEmpty())
 		})
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
@@ -84,7 +85,7 @@ type Plan struct {
 	Invalid string
 	// Conflicts are the nodes that several policies of the same priority select, this one among
 	// them, by those policies.
-	Conflicts []Conflict
+	Conflicts []governor.Conflict
 	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
 	// governs, by the name of that policy.
 	Withheld map[string][]string
@@ -179,7 +180,7 @@ func underWay(f *fleet) *choice {
 	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
 		Limit: f.limit, LimitOf: f.limitOf(), SharedLimit: f.Ledger.LimitAfter(f.limit), SharedWith: f.Ledger.With, Unshared: f.Ledger.Missing,
 		Seq: max(f.Policy.Status.Seq, f.Ledger.Policy.Status.Seq), InLedgerOf: f.Ledger.Policy.Name, Others: f.entries.Others, Reboots: reboots,
-		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: conflictsOf(f),
+		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: governor.Conflicts(f.conflicts, func(name string) bool { return f.byName[name].NeedsReboot() }),
 	}}
 	if f.own != nil {
 		c.plan.Limit = min(f.limit, *f.own)
@@ -208,7 +209,7 @@ func (c *choice) report() {
 		agents.Add(n, c.held(n))
 	}
 	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
-	p.Withheld = c.Governor.withheld(c.Nodes, c.name)
+	p.Withheld = c.Governor.Withheld(c.Nodes, c.name)
 	c.count(agents.Reporting)
 	p.Batch = c.slots.first.batch(p)
 	if waitsForGates(p, c.waiting) {

@@ -18,6 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -199,7 +200,7 @@ func TestReboots_OrderOfNodesDoesNotMatter(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		snapshot.Nodes = rapid.Permutation(snapshot.Nodes).Draw(t, "order")
 		policies := rapid.Permutation(s.policies).Draw(t, "order of policies")
-		snapshot.Governor = plan.NewGovernor(values(policies))
+		snapshot.Governor = governor.Of(values(policies))
 		if diff := gocmp.Diff(p, plan.Of(snapshot), planOptions...); diff != "" {
 			t.Fatalf("(-one order +another):\n%s\n%v", diff, s)
 		}

@@ -41,7 +41,7 @@ func (f *fleet) runHooks() runHooks {
 		if len(before) == 0 || f.dryRun() {
 			return runHooks{}
 		}
-		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s start: %s", f.name, someOf(before))}
+		return runHooks{waits: f.runWaits("hooks.runBefore of policy %s start: %s", f.name, message.Some(before))}
 	}
 	is := f.Policy.Status.Run.Hooks.DeepCopy()
 	if record.InFuture(is.At.Time, f.Now) {
@@ -65,7 +65,7 @@ func (f *fleet) runHooks() runHooks {
 // before it begins. The hooks after the run still run, because some hooks may have done their work.
 func (f *fleet) beforeRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	if !askedAll(r.is, keys) {
-		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s start: %s", f.name, someOf(keys))
+		r.asks, r.waits = v1alpha1.RunBefore, f.runWaits("hooks.runBefore of policy %s start: %s", f.name, message.Some(keys))
 		return r
 	}
 	waiting, refused := f.runAnswers(r.is, keys)
@@ -88,7 +88,7 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 	waiting, refused := f.runAnswers(r.is, keys)
 	switch {
 	case !askedAll(r.is, keys):
-		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s start: %s", f.name, someOf(keys))
+		r.asks, r.waits = v1alpha1.RunAfter, f.runWaits("hooks.runAfter of policy %s start: %s", f.name, message.Some(keys))
 		return r
 	case len(waiting)+len(refused) > 0 && (!deleted || f.Now.Before(r.until)):
 		if len(refused) > 0 || !f.Now.Before(r.until) {
@@ -107,9 +107,9 @@ func (f *fleet) afterRun(r runHooks, keys []v1alpha1.AnnotationKey) runHooks {
 // fail records which hooks refused or did not answer in time.
 func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 	r.is.Reason = v1alpha1.ReasonHookTimedOut
-	text := fmt.Sprintf("%s have not approved by %s: %s", field, f.instant(r.until), someOf(waiting))
+	text := fmt.Sprintf("%s have not approved by %s: %s", field, f.instant(r.until), message.Some(waiting))
 	if len(refused) > 0 {
-		r.is.Reason, text = v1alpha1.ReasonHookFailed, field+": a hook refused: "+someOf(refused)
+		r.is.Reason, text = v1alpha1.ReasonHookFailed, field+": a hook refused: "+message.Some(refused)
 	}
 	r.is.Message = message.Shorten(record.MaxMessage, text)
 }
@@ -119,7 +119,7 @@ func (f *fleet) fail(r *runHooks, field string, waiting, refused []string) {
 func (f *fleet) unanswered(is *v1alpha1.RunHooks, what string, hooks []string) *block.Block {
 	key, _, _ := strings.Cut(strings.ReplaceAll(hooks[0], ":", " "), " ")
 	return f.runWaits(`%s since %s: waiting for %s%skubectl annotate rebootpolicy %s %s="%s" --overwrite`,
-		what, f.instant(is.At.Time), someOf(hooks), answersForOne, f.name, key, runAnswer(is, record.Yes))
+		what, f.instant(is.At.Time), message.Some(hooks), answersForOne, f.name, key, runAnswer(is, record.Yes))
 }
 
 func (f *fleet) runWaits(format string, args ...any) *block.Block {

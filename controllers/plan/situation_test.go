@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -34,7 +35,7 @@ func (s situation) snapshot() plan.Snapshot {
 	if s.window != nil {
 		snapshot.Window = *s.window
 	}
-	snapshot.Governor = plan.NewGovernor(values(s.policies))
+	snapshot.Governor = governor.Of(values(s.policies))
 	snapshot.Ledger = snapshot.Governor.Ledgers.For(snapshot.Policy)
 	for _, h := range s.hosts {
 		snapshot.Nodes = append(snapshot.Nodes, new(h.view()))

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -308,7 +309,7 @@ func (s *slots) holders() string {
 		names = append(names, name+" ("+why+")")
 	}
 	slices.Sort(names)
-	return someOf(names)
+	return message.Some(names)
 }
 
 func why(n *record.Node) string {

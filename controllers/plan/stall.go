@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -63,7 +64,7 @@ func (s *share) stalled() string {
 	for i, name := range s.heldBy {
 		uses[i] = name + " (" + s.used[name] + ")"
 	}
-	return fmt.Sprintf("%s; the limit is used up by %s: %s", strings.TrimPrefix(s.full, forItsTurn), someOf(uses), s.remedy())
+	return fmt.Sprintf("%s; the limit is used up by %s: %s", strings.TrimPrefix(s.full, forItsTurn), message.Some(uses), s.remedy())
 }
 
 // remedy returns the advice and the command for the first of the nodes that use up the share.

@@ -11,11 +11,9 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
-
-// maxNodes is the number of names that a status lists for one reason, and the number in a message.
-const maxNodes = 5
 
 // count computes the numbers for status and metrics, given the number of nodes that have reported
 // whether they need a reboot.
@@ -72,7 +70,7 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 			at[d.Reason], blocked = i, append(blocked, v1alpha1.BlockedNodes{Reason: d.Reason})
 		}
 		blocked[i].Count++
-		if len(blocked[i].Nodes) < maxNodes {
+		if len(blocked[i].Nodes) < message.Few {
 			blocked[i].Nodes = append(blocked[i].Nodes, d.Node)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
 
@@ -37,7 +37,7 @@ func TestReboots_Counts(t *testing.T) {
 		Selected: 8, Reporting: 6, RebootRequired: 3, Granted: 3, Rebooting: 1, Blocked: 2, Unavailable: 4, Failed: 2,
 	}
 	same(t, "counts", want, p.Counts)
-	same(t, "conflicts", []plan.Conflict{{Policies: []string{"workers", "zoo"}, Nodes: []string{"disputed"}, Pending: []string{"disputed"}}}, p.Conflicts)
+	same(t, "conflicts", []governor.Conflict{{Policies: []string{"workers", "zoo"}, Nodes: []string{"disputed"}, Pending: []string{"disputed"}}}, p.Conflicts)
 }
 
 // TestReboots_CountsOfADryRun checks that a dry run counts the nodes as they are, not as they would

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -32,7 +33,7 @@ func Views(nodes []corev1.Node) []*record.Node {
 // gates, has newer ones.
 func Of(policy *v1alpha1.RebootPolicy, policies []v1alpha1.RebootPolicy, nodes []*record.Node, now time.Time) plan.Snapshot {
 	s := plan.Snapshot{
-		Now: now, Policy: policy, Governor: plan.NewGovernor(policies), Nodes: nodes, RebootInterval: record.DefaultRebootInterval,
+		Now: now, Policy: policy, Governor: governor.Of(policies), Nodes: nodes, RebootInterval: record.DefaultRebootInterval,
 	}
 	if policy != nil {
 		s.Schedule, s.WindowInvalid = scheduleOf(policy)

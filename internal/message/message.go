@@ -60,6 +60,13 @@ func Names[T ~string](names []T, most int) string {
 	return List(names, most, func(name T) string { return string(name) })
 }
 
+// Few is the number of names in a sentence or a list that has no limit of its own.
+const Few = 5
+
+// Some returns the first few names. An event's note is limited to a kilobyte, and a fleet may have
+// thousands of nodes.
+func Some[T ~string](names []T) string { return Names(names, Few) }
+
 // List returns the names of the first few things, and how many more there are.
 func List[T any](things []T, most int, name func(T) string) string {
 	named := things[:min(len(things), most)]

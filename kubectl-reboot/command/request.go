@@ -14,7 +14,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -113,7 +113,7 @@ func requestUrgently(ctx context.Context, w *writeOptions, arguments []string, r
 	if err != nil {
 		return err
 	}
-	governor := plan.NewGovernor(policies)
+	governor := governor.Of(policies)
 	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
 		name := governor.Govern(new(record.Of(n))).Policy
 		i := slices.IndexFunc(policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })

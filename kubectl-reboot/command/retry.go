@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -44,7 +44,7 @@ func retryNodes(ctx context.Context, w *writeOptions, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	governor := plan.NewGovernor(policies)
+	governor := governor.Of(policies)
 	return w.each(ctx, arguments, findNode, byKind(func(n *corev1.Node) (string, error) {
 		view := record.Of(n)
 		name := governor.Govern(&view).Policy

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/history"
@@ -124,7 +125,7 @@ func (c Cause) Which(all []string) string {
 	if len(c.Nodes) == len(all) {
 		return ""
 	}
-	return terminal.Some(c.Nodes) + ": "
+	return message.Some(c.Nodes) + ": "
 }
 
 // mostCauses is the maximum number of sentences for one reason.

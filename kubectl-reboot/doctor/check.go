@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
@@ -52,7 +52,7 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 
 // selected finds a policy that selects no nodes, empty rings, and nodes that another policy selects
 // with the same priority.
-func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts []plan.Conflict, f *findings) {
+func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts []governor.Conflict, f *findings) {
 	governed := all.Governed(p.Name)
 	if len(governed) == 0 && len(conflicts) == 0 {
 		f.add(Warning, "policy "+p.Name+" selects no node that another policy does not govern", "kubectl get nodes --show-labels")
@@ -61,7 +61,7 @@ func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts []plan.Confli
 	for _, c := range conflicts {
 		others := slices.DeleteFunc(slices.Clone(c.Policies), func(name string) bool { return name == p.Name })
 		f.add(Problem, fmt.Sprintf("policy %s and %s select %s with the same priority, %d: no reboot is granted there", p.Name,
-			strings.Join(others, ", "), terminal.Some(c.Nodes), p.Spec.Priority), "", c.Nodes...)
+			strings.Join(others, ", "), message.Some(c.Nodes), p.Spec.Priority), "", c.Nodes...)
 	}
 }
 

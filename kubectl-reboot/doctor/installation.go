@@ -14,8 +14,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // Names and labels of what config deploys.
@@ -146,7 +146,7 @@ func agents(c Cluster, f *findings) {
 	}
 	otherVersion(c, agent, f)
 	if missing := c.withoutAgent(); len(missing) > 0 && !unread {
-		f.add(Problem, "no agent is Ready on "+terminal.Some(missing)+", so it is unknown whether a reboot is needed there", attention.LookAtAgents, missing...)
+		f.add(Problem, "no agent is Ready on "+message.Some(missing)+", so it is unknown whether a reboot is needed there", attention.LookAtAgents, missing...)
 	}
 }
 
@@ -205,7 +205,7 @@ func otherVersion(c Cluster, agent *appsv1.DaemonSet, f *findings) {
 	if len(old) > 0 {
 		slices.Sort(old)
 		old = slices.Compact(old)
-		f.add(Warning, fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout is in progress or stuck", terminal.Some(old), want),
+		f.add(Warning, fmt.Sprintf("the agents of %s do not run image %s of their DaemonSet; its rollout is in progress or stuck", message.Some(old), want),
 			fmt.Sprintf("kubectl rollout status -n %s daemonset/%s", agent.Namespace, agent.Name), old...)
 	}
 	m := c.Manager()

@@ -11,7 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
 // coordinators finds nodes whose agents report another program that may reboot the host. If the
@@ -63,21 +63,21 @@ func (c Cluster) agentLogs() string {
 // eachMessage adds one problem for each message, with all nodes that have it and the command of the
 // first of them. Nodes with an empty message have no problem.
 func (c Cluster) eachMessage(f *findings, about func(*corev1.Node, *record.Node) (message, command string)) {
-	var messages []string
+	var texts []string
 	commands, nodes := map[string]string{}, map[string][]string{}
 	for _, n := range c.Fleet.Views() {
 		node, _ := c.Fleet.Node(n.Name)
-		message, command := about(node, n)
-		if message == "" {
+		text, command := about(node, n)
+		if text == "" {
 			continue
 		}
-		if len(nodes[message]) == 0 {
-			messages, commands[message] = append(messages, message), command
+		if len(nodes[text]) == 0 {
+			texts, commands[text] = append(texts, text), command
 		}
-		nodes[message] = append(nodes[message], n.Name)
+		nodes[text] = append(nodes[text], n.Name)
 	}
-	for _, message := range messages {
-		f.add(Problem, terminal.Some(nodes[message])+": "+message, commands[message], nodes[message]...)
+	for _, text := range texts {
+		f.add(Problem, message.Some(nodes[text])+": "+text, commands[text], nodes[text]...)
 	}
 }
 

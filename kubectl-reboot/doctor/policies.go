@@ -16,7 +16,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // policies finds nodes that no policy or several policies select, policies that select no nodes,
@@ -33,7 +32,7 @@ func policies(c Cluster, f *findings) {
 		}
 	}
 	if len(none) > 0 {
-		f.add(Warning, "no policy selects "+terminal.Some(none)+", so nothing reboots there", "kubectl get rebootpolicies", none...)
+		f.add(Warning, "no policy selects "+message.Some(none)+", so nothing reboots there", "kubectl get rebootpolicies", none...)
 	}
 	conflicts(c, f)
 	s := status.Of(c.Fleet)

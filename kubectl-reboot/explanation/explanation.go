@@ -15,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -246,7 +247,7 @@ func needOf(node *corev1.Node) Condition {
 	return Condition{Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 }
 
-func policyOf(policy *v1alpha1.RebootPolicy, selecting []plan.Selection) *Policy {
+func policyOf(policy *v1alpha1.RebootPolicy, selecting []governor.Selection) *Policy {
 	if policy == nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -28,7 +29,7 @@ type Fleet struct {
 	// Policies holds all policies, sorted by name.
 	Policies []v1alpha1.RebootPolicy
 	// Governor knows which policy governs which node.
-	Governor plan.Governor
+	Governor governor.Governor
 	// Manager is the state of the manager's Lease. The zero value means that it was not read.
 	Manager Manager
 
@@ -42,7 +43,7 @@ func New(policies []v1alpha1.RebootPolicy, nodes []corev1.Node, now time.Time) F
 	slices.SortFunc(policies, func(a, b v1alpha1.RebootPolicy) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return Fleet{
-		Now: now, Policies: policies, Governor: plan.NewGovernor(policies), nodes: nodes, views: snapshot.Views(nodes),
+		Now: now, Policies: policies, Governor: governor.Of(policies), nodes: nodes, views: snapshot.Views(nodes),
 	}
 }
 

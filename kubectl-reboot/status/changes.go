@@ -12,9 +12,9 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // Changes describes what is new since an earlier status, with a line for each policy whose counts
@@ -37,7 +37,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 		}
 	}
 	if current := strings.Join(s.Ungoverned, ", "); current != "" && current != strings.Join(before.Ungoverned, ", ") {
-		add("no policy", "selects "+terminal.Some(s.Ungoverned))
+		add("no policy", "selects "+message.Some(s.Ungoverned))
 	}
 	return lines
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
-	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
 // LookAtManager is the command that shows whether the manager runs, in any namespace.
@@ -64,7 +64,7 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 	if len(s.Due) > 0 {
 		list = append(list, Notice{
 			Kind: ManagerLags, Command: LookAtManager, Nodes: s.Due,
-			Message: fmt.Sprintf("nothing blocks %s, so the manager should grant now; if this does not change, check whether it runs", terminal.Some(s.Due)),
+			Message: fmt.Sprintf("nothing blocks %s, so the manager should grant now; if this does not change, check whether it runs", message.Some(s.Due)),
 		})
 	}
 	return list
@@ -100,7 +100,7 @@ func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	if len(s.Ungoverned) > 0 && len(s.Policies) > 0 {
 		list = append(list, Notice{
 			Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot explain " + s.Ungoverned[0],
-			Message: fmt.Sprintf("no policy selects %s, but a reboot is needed there", terminal.Some(s.Ungoverned)),
+			Message: fmt.Sprintf("no policy selects %s, but a reboot is needed there", message.Some(s.Ungoverned)),
 		})
 	}
 	return list

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
@@ -223,7 +224,7 @@ func (s Status) waiting(l terminal.Look) []string {
 		if len(nodes) == 0 {
 			return
 		}
-		names := terminal.Some(nodes)
+		names := message.Some(nodes)
 		if l.Wide {
 			names = strings.Join(nodes, ", ")
 		}

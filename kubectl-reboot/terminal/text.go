@@ -179,8 +179,3 @@ func Seconds(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dh%02dm", whole/time.Hour, whole%time.Hour/time.Minute)
 }
-
-// Some returns the first five names and the number of others.
-func Some(names []string) string {
-	return message.Names(names, 5)
-}

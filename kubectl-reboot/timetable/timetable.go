@@ -204,7 +204,7 @@ func (t Timetable) late() string {
 	if len(t.MissesDeadline) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s spec.deadline: %s.", message.Count(len(t.MissesDeadline), "node misses", "nodes miss"), terminal.Some(t.MissesDeadline))
+	return fmt.Sprintf("%s spec.deadline: %s.", message.Count(len(t.MissesDeadline), "node misses", "nodes miss"), message.Some(t.MissesDeadline))
 }
 
 func (t Timetable) inside(zone *time.Location) string {

@@ -67,9 +67,8 @@ func (i Item) Chosen() bool {
 	return i.Kind == Urgent || i.Kind == Paused || i.Kind == Deleting
 }
 
-// maxNamed is the number of nodes with the same trouble that get a sentence each, and maxNames the
-// number of nodes in one sentence.
-const maxNamed, maxNames = 3, 5
+// maxNamed is the number of nodes with the same trouble that get a sentence each.
+const maxNamed = 3
 
 // Commands that show more about what needs a person.
 const (
@@ -159,7 +158,7 @@ func (a *collector) ofAgents() {
 		a.add(Agents, fmt.Sprintf("policy %s: %s", name, text), LookAtAgents)
 	case len(silent) > 0:
 		a.add(Agents, fmt.Sprintf("policy %s: it is unknown whether %s needs a reboot: no agent or update engine responds there",
-			name, some(silent)), "kubectl reboot explain "+silent[0], silent...)
+			name, message.Some(silent)), "kubectl reboot explain "+silent[0], silent...)
 	}
 }
 
@@ -210,7 +209,7 @@ func (a *collector) ofFailures() {
 			a.because(Failed, reason, text, command, f.Node)
 		}
 		if rest := nodes[min(len(nodes), maxNamed):]; len(rest) > 0 {
-			a.because(Failed, reason, fmt.Sprintf("%s also not rebooted (%s): %s", message.Count(len(rest), "node was", "nodes were"), reason, some(rest)),
+			a.because(Failed, reason, fmt.Sprintf("%s also not rebooted (%s): %s", message.Count(len(rest), "node was", "nodes were"), reason, message.Some(rest)),
 				"kubectl reboot status "+a.policy.Name+" -o wide", rest...)
 		}
 	}
@@ -277,7 +276,7 @@ func (a *collector) ofBlocked() {
 		g.nodes = append(g.nodes, d.Node)
 	}
 	for _, g := range groups {
-		a.because(Blocked, g.reason, fmt.Sprintf("%s: %s: %s", some(g.nodes), g.reason, g.text), "kubectl reboot explain "+g.nodes[0], g.nodes...)
+		a.because(Blocked, g.reason, fmt.Sprintf("%s: %s: %s", message.Some(g.nodes), g.reason, g.text), "kubectl reboot explain "+g.nodes[0], g.nodes...)
 	}
 }
 
@@ -300,9 +299,6 @@ func (a *collector) ofRun() {
 func (a *collector) ofConditions() {
 	if nodes := a.plan.Ignored; len(nodes) > 0 {
 		a.because(Blocked, v1alpha1.ReasonConditionIgnored, fmt.Sprintf("%s: policy %s ignores a condition of its nodeConditions that lasts: "+
-			"a reboot did not end it, or its time cannot be right", some(nodes), a.policy.Name), "kubectl reboot explain "+nodes[0], nodes...)
+			"a reboot did not end it, or its time cannot be right", message.Some(nodes), a.policy.Name), "kubectl reboot explain "+nodes[0], nodes...)
 	}
 }
-
-// some lists the first few nodes.
-func some(nodes []string) string { return message.Names(nodes, maxNames) }

@@ -15,9 +15,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// maxNames is the number of nodes that a status or a message names.
-const maxNames = 5
-
 // AgentGrace is the time that an agent has to start working after its pod changed or its node
 // became Ready. A rollout restarts every agent.
 const AgentGrace = 30 * time.Second
@@ -98,7 +95,7 @@ func (c *AgentCount) Report(selected int) *AgentsHealth {
 		AgentsStatus: v1alpha1.AgentsStatus{
 			Summary: fmt.Sprintf("%d/%d", c.working, selected),
 			Desired: int32(selected), Ready: int32(c.working), Missing: int32(len(c.missing)),
-			Nodes: slices.Clone(c.missing[:min(len(c.missing), maxNames)]),
+			Nodes: slices.Clone(c.missing[:min(len(c.missing), message.Few)]),
 		},
 		Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAgentsReady, Message: "every node in service has a working agent",
 	}
@@ -107,7 +104,7 @@ func (c *AgentCount) Report(selected int) *AgentsHealth {
 	case len(c.missing) > 0:
 		r.Status, r.Reason = corev1.ConditionFalse, v1alpha1.ReasonAgentsMissing
 		r.Message = fmt.Sprintf("%d of %d nodes have no working agent, so it is unknown whether they need a reboot: %s",
-			len(c.missing), selected, message.Names(c.missing, maxNames))
+			len(c.missing), selected, message.Some(c.missing))
 		if len(c.agents.Pods) == 0 && unknown == "" {
 			r.Message += "; no agent pod exists; check DaemonSet reboot-operator-agent"
 		}

@@ -1,4 +1,5 @@
-package plan
+// Package governor knows which policy governs which node.
+package governor
 
 import (
 	"cmp"
@@ -41,9 +42,9 @@ func (r rule) selects(n *record.Node) bool {
 	return !n.Windows && r.selector.Matches(labels.Set(n.Labels))
 }
 
-// NewGovernor compiles the selectors of all policies. A policy that is being deleted governs
+// Of compiles the selectors of all policies. A policy that is being deleted governs
 // nothing.
-func NewGovernor(policies []v1alpha1.RebootPolicy) Governor {
+func Of(policies []v1alpha1.RebootPolicy) Governor {
 	g := Governor{Ledgers: ledger.Of(policies), Invalid: map[string]string{}}
 	for i := range policies {
 		p := &policies[i]
@@ -69,9 +70,9 @@ func isInvalid(p *v1alpha1.RebootPolicy) bool {
 	return c != nil && c.Reason == string(v1alpha1.ReasonInvalid) && c.ObservedGeneration == p.Generation
 }
 
-// withheld returns the nodes that a policy selects but an invalid policy of higher priority
+// Withheld returns the nodes that a policy selects but an invalid policy of higher priority
 // governs, by the name of that policy.
-func (g Governor) withheld(nodes []*record.Node, policy string) map[string][]string {
+func (g Governor) Withheld(nodes []*record.Node, policy string) map[string][]string {
 	withheld := map[string][]string{}
 	if !slices.ContainsFunc(g.rules, func(r rule) bool { return r.invalid }) {
 		return withheld
@@ -154,16 +155,16 @@ func (g Governor) Govern(n *record.Node) Governance {
 	return Governance{Rivals: append([]string{highest.policy}, others...)}
 }
 
-// leaves reports whether no policy is concerned with a node: none selects it, and it is not in the
+// Leaves reports whether no policy is concerned with a node: none selects it, and it is not in the
 // middle of a reboot.
-func (g Governor) leaves(n *record.Node) bool {
+func (g Governor) Leaves(n *record.Node) bool {
 	at := g.Govern(n)
 	return at.Policy == "" && len(at.Rivals) == 0 && !n.Outstanding()
 }
 
-// abandons returns why no policy finishes the node's reboot, or nil if one does. It happens if no
+// Abandons returns why no policy finishes the node's reboot, or nil if one does. It happens if no
 // policy governs the node and the granting policy was removed by force.
-func (g Governor) abandons(n *record.Node) *block.Block {
+func (g Governor) Abandons(n *record.Node) *block.Block {
 	at := g.Govern(n)
 	if at.Policy != "" || !n.Outstanding() || g.Ledgers.Finishes(n) != "" {
 		return nil
@@ -172,16 +173,16 @@ func (g Governor) abandons(n *record.Node) *block.Block {
 	if len(at.Rivals) > 0 {
 		return block.New(v1alpha1.ReasonPolicyConflict, gone+"%s", ConflictMessage(at.Rivals))
 	}
-	return block.New(v1alpha1.ReasonNoPolicy, gone+"no policy selects the node; create a RebootPolicy that selects it%s", g.unread())
+	return block.New(v1alpha1.ReasonNoPolicy, gone+"no policy selects the node; create a RebootPolicy that selects it%s", g.Unread())
 }
 
-// unread names the policies whose selectors cannot be evaluated, because they might select the
+// Unread names the policies whose selectors cannot be evaluated, because they might select the
 // node.
-func (g Governor) unread() string {
+func (g Governor) Unread() string {
 	if len(g.Invalid) == 0 {
 		return ""
 	}
-	return "; spec.nodeSelector cannot be evaluated in " + someOf(slices.Sorted(maps.Keys(g.Invalid)))
+	return "; spec.nodeSelector cannot be evaluated in " + message.Some(slices.Sorted(maps.Keys(g.Invalid)))
 }
 
 // Responsible returns the policy whose plan answers for a node, or "". That is the policy that has
