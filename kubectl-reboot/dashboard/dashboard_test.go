@@ -26,6 +26,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/dashboard"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
@@ -194,6 +195,14 @@ func TestOf_ALastGrantThatIsNotReleased(t *testing.T) {
 	policy.Status.Grants[0].NodeUID = "of-an-earlier-node"
 	v := dashboard.Of(fleet.New([]v1alpha1.RebootPolicy{policy}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now), dashboard.Options{Zone: Berlin})
 	if tile := v.Pools[0].Tiles[0]; tile.State != dashboard.Waiting || tile.Message != "the manager has not released its last grant yet" {
+		t.Errorf("got %+v", tile)
+	}
+}
+
+// TestOf_ANodeThatIsDown tests that a node that is not Ready is not shown as up to date.
+func TestOf_ANodeThatIsDown(t *testing.T) {
+	v := dashboard.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{Node("n1", "w", NotReady)}, Now), dashboard.Options{Zone: Berlin})
+	if tile := v.Pools[0].Tiles[0]; tile.Label() != "n1: not reporting, NodeUnavailable" || tile.Message != explanation.NotReady {
 		t.Errorf("got %+v", tile)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
@@ -129,8 +130,10 @@ func atRest(p status.Policy, n *record.Node) Tile {
 	switch {
 	case n.NeedsReboot():
 		return Tile{State: Waiting, Message: explanation.LastGrantRemains}
-	case n.Reports() && !fleet.AgentMissing(p.Agents, n.Name):
+	case n.Reports() && !fleet.Unheard(p.Agents, n):
 		return Tile{State: UpToDate}
+	case !n.Ready:
+		return Tile{State: Unknown, Reason: string(v1alpha1.ReasonNodeUnavailable), Message: explanation.NotReady}
 	}
 	return Tile{State: Unknown, Message: "no working agent reports whether it needs a reboot"}
 }

@@ -137,6 +137,9 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 		}
 		return Advice{Text: "nothing"}
 	case Unknown, Unanswered:
+		if e.Reason == v1alpha1.ReasonNodeUnavailable {
+			return Advice{"repair the node", "kubectl describe node " + e.Node}
+		}
 	}
 	return Advice{"check whether the agent runs, and read its log", allPods}.about(e.Node, policy)
 }

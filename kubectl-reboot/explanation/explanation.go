@@ -133,6 +133,9 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
+	if e.Verdict == NoNeed && !node.Ready {
+		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.ReasonNodeUnavailable, NotReady
+	}
 	if c := agentMissing(f.Policy(f.Governor.Govern(node).Policy), name); c != nil && e.Verdict == NoNeed {
 		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.Reason(c.Reason), c.Message
 	}
@@ -173,6 +176,9 @@ func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition 
 
 // LastGrantRemains explains why the planner has no decision about a node that needs a reboot.
 const LastGrantRemains = "the manager has not released its last grant yet"
+
+// NotReady explains why the need for a reboot is unknown although the agent has reported it.
+const NotReady = "the node is not Ready, so its agent cannot report whether it needs a reboot"
 
 // correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
 // for a slot.

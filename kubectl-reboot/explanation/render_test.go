@@ -89,6 +89,7 @@ func TestLines(t *testing.T) {
 		"no-policy":  {nil, []corev1.Node{needy(permitted(corev1.ConditionFalse, v1alpha1.ReasonNoPolicy, ""))}},
 		"no-need":    {policies(Policy("w")), []corev1.Node{Node("n1", "w")}},
 		"agent-gone": {policies(Policy("w", AgentsMissing("n1"))), []corev1.Node{Node("n1", "w")}},
+		"not-ready":  {policies(Policy("w")), []corev1.Node{Node("n1", "w", NotReady)}},
 		"no-agent":   {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] })}},
 		"windows": {policies(Policy("w")), []corev1.Node{Node("n1", "w", func(n *corev1.Node) {
 			n.Labels[corev1.LabelOSStable], n.Status.Conditions = "windows", n.Status.Conditions[:1]

@@ -138,13 +138,29 @@ func (f Fleet) MostSpecific(policies ...string) string {
 func (f Fleet) Silent() int { return silent(f.views) }
 
 // Unknown returns the number of governed nodes whose need is unknown, because no agent has reported
-// or the manager sees none working.
+// or none works now.
 func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
-	unknown := silent(f.Governed(policy.Name))
+	missing, unknown := 0, 0
 	if agents := policy.Status.Agents; agents != nil {
-		unknown = max(unknown, int(agents.Missing))
+		missing = int(agents.Missing)
 	}
-	return unknown
+	for _, n := range f.Governed(policy.Name) {
+		switch {
+		case n.NeedsReboot() || n.Outstanding() || n.Windows:
+		case !n.Ready: // the manager does not count its agent as missing
+			missing++
+			unknown++
+		case !n.Reports():
+			unknown++
+		}
+	}
+	return max(unknown, missing)
+}
+
+// Unheard reports whether no agent works on the node, so that its last report may be outdated. That
+// the node needs a reboot stays true.
+func Unheard(agents *v1alpha1.AgentsStatus, n *record.Node) bool {
+	return !n.Ready || AgentMissing(agents, n.Name)
 }
 
 // AgentMissing reports whether the manager sees no working agent on the node, or none at all. The

@@ -90,7 +90,11 @@ func rowOf(f fleet.Fleet, n *record.Node, policy *v1alpha1.RebootPolicy) Row {
 		r.NeedsSince = n.WaitsSince()
 		r.Days = new(max(0, int(f.Now.Sub(r.NeedsSince)/(24*time.Hour))))
 	}
-	if !n.Reports() && !n.Windows {
+	switch {
+	case n.Windows:
+	case !n.Ready:
+		r.Reason = v1alpha1.ReasonNodeUnavailable
+	case !n.Reports():
 		r.Reason = cmp.Or(n.RequiredReason, v1alpha1.ReasonAgentsMissing)
 	}
 	if policy != nil {

@@ -88,7 +88,7 @@ func TestJSON(t *testing.T) {
 func TestOf_UnknownNodes(t *testing.T) {
 	noCondition := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w", AgentsMissing("gone"))}, []corev1.Node{
-		Node("gone", "w"), Node("never", "none", noCondition), Node("well", "w"),
+		Node("gone", "w"), Node("never", "none", noCondition), Node("well", "w"), Node("down", "w", NotReady),
 		Node("unreachable", "w", Condition(v1alpha1.NodeRebootRequired, corev1.ConditionUnknown, "EngineUnreachable", time.Hour)),
 		Node("windows", "w", noCondition, func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = "windows" }),
 	}, Now)
@@ -96,7 +96,7 @@ func TestOf_UnknownNodes(t *testing.T) {
 	for _, r := range report.Of(f, func(string, map[string]string) bool { return true }) {
 		got[r.Node] = r.Reason
 	}
-	want := map[string]v1alpha1.Reason{"gone": "AgentsMissing", "never": "AgentsMissing", "well": "", "unreachable": "EngineUnreachable", "windows": ""}
+	want := map[string]v1alpha1.Reason{"gone": "AgentsMissing", "down": "NodeUnavailable", "never": "AgentsMissing", "well": "", "unreachable": "EngineUnreachable", "windows": ""}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -93,6 +93,15 @@ func TestLines_TheBarIsNotFullWithNodesInConflict(t *testing.T) {
 	}
 }
 
+// TestLines_ANodeThatIsDownIsNotUpToDate tests that the last report of an agent does not count while
+// its node is not Ready.
+func TestLines_ANodeThatIsDownIsNotUpToDate(t *testing.T) {
+	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{Node("n1", "workers", NotReady), Node("n2", "workers")}, Now))
+	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 100})[0]; !strings.Contains(bar, "  1 of 2 nodes up to date") {
+		t.Error(bar)
+	}
+}
+
 // TestLines_ANodeOfRivalsStaysOnce tests that a node in a conflict is counted once, although both
 // policies leave it out.
 func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {

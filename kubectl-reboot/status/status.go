@@ -75,8 +75,8 @@ type Nodes struct {
 	Selected int `json:"selected"`
 	// Reporting nodes have an agent that knows whether a reboot is needed.
 	Reporting int `json:"reporting"`
-	// UpToDate nodes need no reboot and are not being rebooted, according to an agent that the
-	// manager sees working.
+	// UpToDate nodes are Ready, need no reboot and are not being rebooted, according to an agent that
+	// the manager sees working.
 	UpToDate   int `json:"upToDate"`
 	Pending    int `json:"pending"`
 	InProgress int `json:"inProgress"`
@@ -232,7 +232,7 @@ func count(p *Policy) Nodes {
 		if n.NeedsReboot() {
 			c.Pending++
 		}
-		if n.Required == corev1.ConditionFalse && !inProgress[n.Name] && !fleet.AgentMissing(p.Agents, n.Name) {
+		if n.Required == corev1.ConditionFalse && !inProgress[n.Name] && !fleet.Unheard(p.Agents, n) {
 			c.UpToDate++
 		}
 	}
