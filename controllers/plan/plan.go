@@ -89,8 +89,8 @@ type Plan struct {
 	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
 	// governs, by the name of that policy.
 	Withheld map[string][]string
-	// Holders lists the nodes that use slots. Unavailable are those that use them up without a
-	// grant.
+	// Holders lists the nodes that use slots. Unavailable are those that keep others waiting without
+	// a grant.
 	Holders     string
 	Unavailable []Unavailable
 	// Failures are the failed attempts on nodes that still need their reboot.
@@ -201,7 +201,7 @@ func (c *choice) report() {
 	if p.RunHooks != nil && c.run.waits != nil {
 		p.RunWaits = c.run.waits.Message
 	}
-	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), c.slots.unavailable(c.fleet), stallOf(c)
+	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), unavailable(c), stallOf(c)
 	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
 	agents := report.CountAgents(c.Agents, c.Now)

@@ -97,7 +97,7 @@ func stallOf(c *choice) *block.Stall {
 // is told.
 const UnavailablePatience = time.Hour
 
-// Unavailable is a node that is down or cordoned without a grant, and uses up a limit.
+// Unavailable is a node that is down or cordoned without a grant, and keeps others waiting.
 type Unavailable struct {
 	Node string
 	// Why says how the node is unavailable.
@@ -105,20 +105,33 @@ type Unavailable struct {
 	// Since is the time when the node became unavailable, or zero if unknown.
 	Since    time.Time
 	Cordoned bool
+	// Guarded is true if other control-plane nodes wait for this one, and it uses up no limit.
+	Guarded bool
 }
 
-// unavailable returns the nodes that use up a limit without a grant, by name.
-func (s *slots) unavailable(f *fleet) []Unavailable {
-	names := map[string]string{}
-	for _, share := range s.all() {
+// unavailable returns the nodes that keep others waiting without a grant, by name: those that use
+// up a limit, and control-plane nodes that are not Ready.
+func unavailable(c *choice) []Unavailable {
+	names, guarded := map[string]string{}, map[string]bool{}
+	for _, n := range c.governed {
+		for _, other := range c.controlPlane {
+			if n.ControlPlane && c.waiting[n.Name] != nil && other != n && !other.Ready && !c.held(other) {
+				names[other.Name], guarded[other.Name] = why(other), true
+			}
+		}
+	}
+	for _, share := range c.slots.all() {
 		for _, name := range share.heldBy {
 			names[name] = share.used[name]
+			delete(guarded, name)
 		}
 	}
 	var all []Unavailable
-	for _, n := range f.Nodes {
+	for _, n := range c.Nodes {
 		if why, ok := names[n.Name]; ok {
-			all = append(all, Unavailable{Node: n.Name, Why: why, Since: n.DownSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned})
+			all = append(all, Unavailable{
+				Node: n.Name, Why: why, Since: n.DownSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned, Guarded: guarded[n.Name],
+			})
 		}
 	}
 	slices.SortFunc(all, func(a, b Unavailable) int { return cmp.Compare(a.Node, b.Node) })

@@ -226,11 +226,18 @@ func TestRender_DoneIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestRender_Nothing tests a cluster without policies.
+// TestRender_Nothing tests a cluster without policies, and that the page claims calm only if the
+// manager has nothing to do.
 func TestRender_Nothing(t *testing.T) {
+	lags := fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
+	for what, f := range map[string]fleet.Fleet{"no policy": fleet.New(nil, []corev1.Node{Node("n1", "w")}, Now), "a manager that lags": lags} {
+		if html := rendered(t, f, dashboard.Options{}).Sections["attention"]; strings.Contains(html, "Nothing needs you") {
+			t.Errorf("%s: %s", what, html)
+		}
+	}
 	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})
-	for _, section := range []string{"policies", "forecast"} {
-		if !strings.Contains(page.Sections[section], "No RebootPolicy.") {
+	for section, want := range map[string]string{"policies": "No RebootPolicy.", "forecast": "No RebootPolicy.", "attention": "Nothing needs you."} {
+		if !strings.Contains(page.Sections[section], want) {
 			t.Errorf("%s is %s", section, page.Sections[section])
 		}
 	}

@@ -259,9 +259,9 @@ func Explain(f fleet.Fleet, o Options, node string) string {
 	return terminal.Harmless(strings.ToValidUTF8(strings.Join(lines, "\n"), string(utf8.RuneError)))
 }
 
-// Calm reports whether nothing needs a person.
+// Calm reports whether nothing needs a person, and the manager has done what it can.
 func (v View) Calm() bool {
-	return v.Trouble == "" && !slices.ContainsFunc(v.Attend, func(n status.Notice) bool { return !n.Chosen() })
+	return v.Trouble == "" && !slices.ContainsFunc(v.Attend, func(n status.Notice) bool { return !n.Chosen() || n.Kind == status.ManagerLags })
 }
 
 // Headline sums up the fleet in one line, which is also the title of the browser's tab.

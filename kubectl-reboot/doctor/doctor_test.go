@@ -113,8 +113,11 @@ func TestExamine(t *testing.T) {
 		"no manager":                        {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
 		"no manager is Ready":               {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
 		"the manager lags":                  {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not acted on the last change of policy workers"}},
-		"no agents":                         {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"}},
-		"an agent missing":                  {func(c *installed) { c.AgentPods = c.AgentPods[1:] }, []string{"Agents Problem [n1] no agent is Ready on n1"}},
+		"the manager does not grant": {
+			func(c *installed) { Needs(time.Hour)(&c.nodes[0]); c.policies[0] = Policy("workers") }, []string{"Policies Warning [n1] nothing blocks n1, so the manager should grant now"},
+		},
+		"no agents":        {func(c *installed) { c.DaemonSets, c.AgentPods = nil, nil }, []string{"Agents Problem [] the DaemonSet of the agents is missing"}},
+		"an agent missing": {func(c *installed) { c.AgentPods = c.AgentPods[1:] }, []string{"Agents Problem [n1] no agent is Ready on n1"}},
 		"an agent not Ready": {
 			func(c *installed) { c.AgentPods[1].Status.Conditions[0].Status = corev1.ConditionFalse }, []string{"Agents Problem [n2] no agent is Ready on n2"},
 		},
@@ -326,6 +329,18 @@ func TestAbout(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{3, 2, 2, 1, 2, 2}, counts); diff != "" {
 		t.Error(diff)
+	}
+	c = healthy()
+	c.nodes[0].Spec.Unschedulable = true
+	c.nodes[0].Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule, TimeAdded: new(Ago(2 * time.Hour))}}
+	c.nodes = append(c.nodes, Node("n3", "workers"))
+	c.policies[0] = Policy("workers")
+	Needs(2 * time.Hour)(&c.nodes[1])
+	if found := c.examine().About("n2").Findings; len(found) != 1 || !strings.HasPrefix(found[0].Message, "n1 is cordoned since ") {
+		t.Errorf("n2 waits for n1: %v", found)
+	}
+	if found := c.examine().About("n3").Findings; len(found) != 1 || !strings.HasPrefix(found[0].Message, "no agent is Ready on n3") {
+		t.Errorf("n3 waits for nothing: %v", found)
 	}
 }
 

@@ -47,10 +47,27 @@ func policies(c Cluster, f *findings) {
 		emptyRings(c.Fleet.Policy(p.Name), p.Governed, f)
 		for _, n := range p.Notices {
 			if level := level(n); level != "" {
-				f.add(level, n.Message, n.Command, n.Nodes...)
+				f.add(level, n.Message, n.Command, append(n.Nodes, heldUp(n, p)...)...)
 			}
 		}
 	}
+}
+
+// heldUp returns the nodes that wait for those of a notice, so that the doctor of each shows it.
+func heldUp(n status.Notice, p *status.Policy) []string {
+	switch n.Kind {
+	case attention.Unavailable, attention.Overdue, attention.Hook, attention.Failed:
+	default:
+		return nil
+	}
+	var nodes []string
+	for _, w := range p.Waiting {
+		switch w.Reason {
+		case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonRingWaits:
+			nodes = append(nodes, w.Nodes...)
+		}
+	}
+	return nodes
 }
 
 // emptyRings finds rings without nodes. Later rings do not wait for them.
@@ -74,14 +91,20 @@ func emptyRings(policy *v1alpha1.RebootPolicy, governed []*record.Node, f *findi
 // if it passes in a moment.
 func level(n status.Notice) Level {
 	switch n.Kind {
-	case attention.Conflict, attention.Agents, status.ManagerLags, status.ManagerDown, status.NoPolicy:
+	case attention.Conflict, attention.Agents, status.ManagerDown, status.NoPolicy:
 		return ""
+	case status.ManagerLags:
+		if len(n.Nodes) == 0 {
+			return "" // the check of the manager finds it
+		}
+		return Warning
 	case attention.Deadline, attention.RunHooks, attention.Hook:
 		return Warning
 	default:
 	}
 	switch {
-	case n.Reason == v1alpha1.ReasonCoordinatorConflict, n.Reason == v1alpha1.ReasonGateUnreachable:
+	case n.Reason == v1alpha1.ReasonCoordinatorConflict, n.Reason == v1alpha1.ReasonGateUnreachable,
+		n.Reason == v1alpha1.ReasonWindowClosed, n.Reason == v1alpha1.ReasonBlackout, n.Reason == v1alpha1.ReasonBudgetExhausted:
 		return ""
 	case n.Chosen():
 		return Warning

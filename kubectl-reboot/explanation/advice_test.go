@@ -108,6 +108,18 @@ func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
 	}
 }
 
+// TestOf_NoWindowEverOpens tests that the advice is not to wait for a window that never opens.
+func TestOf_NoWindowEverOpens(t *testing.T) {
+	for to, want := range map[string]string{"2029-01-01": "change the windows or blackouts", "2026-12-01": "wait"} {
+		frozen := Policy("w", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-01-01", To: to}}
+		}))
+		if e := explain(t, policies(frozen), Node("n1", "w", Needs(time.Hour))); e.Reason != v1alpha1.ReasonBlackout || !strings.HasPrefix(e.Advice.Text, want) {
+			t.Errorf("%s: %+v, want %s", e.Reason, e.Advice, want)
+		}
+	}
+}
+
 // TestOf_NothingIsDecidedBeforeTheLastGrantIsOver tests the explanation while the manager has not
 // released the last grant.
 func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {

@@ -200,6 +200,8 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
 		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
+	case (e.Reason == v1alpha1.ReasonWindowClosed || e.Reason == v1alpha1.ReasonBlackout) && e.Until.IsZero():
+		e.Advice = Advice{"change the windows or blackouts of the policy, because no window ever opens; to see them, run", "kubectl reboot windows " + policy.Name}
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
 		if e.Slots = decided.Holders; decided.Limit == 0 {

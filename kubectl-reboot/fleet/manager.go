@@ -53,6 +53,9 @@ func (m Manager) Trouble(now time.Time) string {
 		return ""
 	case m.unread != nil:
 		return fmt.Sprintf("it is unknown whether a manager runs: %s", m.unread)
+	case age < -renewedWithin:
+		return "it is unknown whether a manager runs: its Lease was renewed at " + timing.Instant(m.renewed) +
+			", which is in the future; compare the clocks with kubectl reboot doctor"
 	case m.renewed.IsZero():
 		return "no manager runs (Lease " + ManagerLease + " does not exist)" + follows
 	case m.holder == "" && age > releasedWithin, age > renewedWithin:
@@ -62,4 +65,6 @@ func (m Manager) Trouble(now time.Time) string {
 }
 
 // Down reports whether no manager runs. It is false if that is unknown.
-func (m Manager) Down(now time.Time) bool { return m.unread == nil && m.Trouble(now) != "" }
+func (m Manager) Down(now time.Time) bool {
+	return m.unread == nil && !m.renewed.After(now) && m.Trouble(now) != ""
+}

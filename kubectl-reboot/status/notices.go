@@ -26,7 +26,7 @@ const (
 	ManagerDown Kind = "ManagerDown"
 	// ManagerLags means that the manager has not yet done what it would do at once.
 	ManagerLags Kind = "ManagerLags"
-	// NoPolicy means that nodes need a reboot and no policy selects them.
+	// NoPolicy means that there is no policy, or that nodes need a reboot and no policy selects them.
 	NoPolicy Kind = "NoPolicy"
 )
 
@@ -97,7 +97,9 @@ func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	if text := f.Manager.Trouble(f.Now); text != "" {
 		list = append(list, Notice{Kind: ManagerDown, Message: text, Command: LookAtManager})
 	}
-	if len(s.Ungoverned) > 0 && len(s.Policies) > 0 {
+	if len(f.Policies) == 0 && len(f.Views()) > 0 {
+		list = append(list, Notice{Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot status", Message: "the cluster has no RebootPolicy, so no node is rebooted"})
+	} else if len(s.Ungoverned) > 0 {
 		list = append(list, Notice{
 			Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot explain " + s.Ungoverned[0],
 			Message: fmt.Sprintf("no policy selects %s, but a reboot is needed there", message.Some(s.Ungoverned)),

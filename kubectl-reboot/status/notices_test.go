@@ -65,6 +65,10 @@ func TestAttention(t *testing.T) {
 	}
 	unreported := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	needs := Needs(2 * time.Hour)
+	controlPlane := func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }
+	never := Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Blackouts = []v1alpha1.Blackout{{Name: "long", From: "2026-01-01", To: "2029-01-01"}}
+	})
 	everything := Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = &v1alpha1.LabelSelector{} })
 	cases := map[string]struct {
 		fleet fleet.Fleet
@@ -94,7 +98,26 @@ func TestAttention(t *testing.T) {
 		"a cordon that leaves room": {
 			one(Policy("workers", AtMost("2"), Weeknights), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers", needs)), nil,
 		},
-		"a cordon that nobody waits for": {one(Policy("workers"), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers")), nil},
+		"a control-plane node that is down": {
+			one(Policy("workers", AtMost("2")), Node("n1", "workers", controlPlane, Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", 3*time.Hour)), Node("n2", "workers", controlPlane, needs)),
+			[]string{"Unavailable [n1] n1 is not Ready since Mon 2026-11-23 12:48:00 UTC: other control-plane nodes of policy workers wait for it | kubectl describe node n1"},
+		},
+		"a control-plane node that went down just now": {
+			one(Policy("workers", AtMost("2")), Node("n1", "workers", controlPlane, NotReady), Node("n2", "workers", controlPlane, needs)), nil,
+		},
+		"a control-plane node that is down, and a worker waits": {
+			one(Policy("workers", AtMost("2"), Weeknights), Node("n1", "workers", controlPlane, Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", 3*time.Hour)), Node("n2", "workers", needs)), nil,
+		},
+		"windows that never open": {
+			one(Policy("workers", Weeknights, never), Node("n1", "workers", needs)),
+			[]string{"Blocked [n1] n1: Blackout: blackout long is in force; none opens within a year | kubectl reboot explain n1"},
+		},
+		"windows that never open, and nothing to do": {one(Policy("workers", Weeknights, never), Node("n1", "workers")), nil},
+		"a limit of 0":                    {one(Policy("workers", AtMost("0")), Node("n1", "workers", needs)), []string{"Blocked [] policy workers grants nothing: maxUnavailable is 0 | kubectl edit rbp workers"}},
+		"a limit of 0, and nothing to do": {one(Policy("workers", AtMost("0")), Node("n1", "workers")), nil},
+		"no policy":                       {fleet.New(nil, []corev1.Node{Node("n1", "workers", needs)}, Now), []string{"NoPolicy [n1] the cluster has no RebootPolicy, so no node is rebooted | kubectl reboot status"}},
+		"neither policies nor nodes":      {fleet.New(nil, nil, Now), nil},
+		"a cordon that nobody waits for":  {one(Policy("workers"), Node("n1", "workers", cordoned(2*time.Hour)), Node("n2", "workers")), nil},
 		"a node that is down": {
 			one(Policy("workers"), Node("n1", "workers", Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", 3*time.Hour)), Node("n2", "workers", needs)),
 			[]string{"Unavailable [n1] n1 is not Ready since | kubectl describe node n1"},
@@ -139,7 +162,11 @@ func TestAttention(t *testing.T) {
 			[]string{"ManagerDown [] no manager has run since Mon 2026-11-23 15:38:00 UTC | kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"},
 		},
 		"a manager that gave its lease back": {lease(one(Policy("workers")), "", 30*time.Second), []string{"ManagerDown [] no manager has run since | kubectl get pods"}},
-		"a manager that hands over":          {lease(one(Policy("workers")), "", 3*time.Second), nil},
+		"a manager whose clock is ahead of ours": {
+			lease(one(Policy("workers", Weeknights), Node("n1", "workers", needs)), "m", -10*time.Minute),
+			[]string{"ManagerDown [] it is unknown whether a manager runs: its Lease was renewed at Mon 2026-11-23 15:58:00 UTC, which is in the future; compare the clocks | kubectl get pods"},
+		},
+		"a manager that hands over": {lease(one(Policy("workers")), "", 3*time.Second), nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

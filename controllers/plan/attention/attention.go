@@ -133,6 +133,9 @@ func (a *collector) ofPolicy() {
 		}
 		a.add(Paused, text, "kubectl reboot resume rbp/"+name+" --pause")
 	}
+	if p.Limit == 0 && p.Counts.RebootRequired > 0 && p.Invalid == "" && p.Unshared == "" {
+		a.because(Blocked, v1alpha1.ReasonBudgetExhausted, fmt.Sprintf("policy %s grants nothing: maxUnavailable is 0", name), "kubectl edit rbp "+p.LimitOf)
+	}
 	for _, c := range p.Conflicts {
 		a.add(Conflict, c.Message(), "kubectl reboot explain "+slices.Concat(c.Pending, c.Nodes)[0], c.Nodes...)
 	}
@@ -236,7 +239,12 @@ func (a *collector) ofUnavailable() {
 		if u.Cordoned {
 			command = "kubectl uncordon " + u.Node
 		}
-		a.add(Unavailable, fmt.Sprintf("%s and uses up the limit of policy %s: other nodes wait for it", text, a.policy.Name), command, u.Node)
+		if u.Guarded {
+			text += ": other control-plane nodes of policy " + a.policy.Name + " wait for it"
+		} else {
+			text += fmt.Sprintf(" and uses up the limit of policy %s: other nodes wait for it", a.policy.Name)
+		}
+		a.add(Unavailable, text, command, u.Node)
 	}
 }
 
@@ -256,7 +264,7 @@ func (a *collector) ofBlocked() {
 		// Control-plane nodes under several policies are a conflict that plan.Conflicts does not
 		// hold.
 		conflict := d.Reason == v1alpha1.ReasonPolicyConflict && len(a.plan.Conflicts) == 0
-		if d.Status != corev1.ConditionFalse || !plan.NeedsPerson(d.Reason) && !conflict {
+		if d.Status != corev1.ConditionFalse || !plan.NeedsPerson(d.Reason) && !conflict && !d.Endless {
 			continue
 		}
 		key := string(d.Reason) + "\n" + d.Message
