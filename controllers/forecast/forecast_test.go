@@ -152,6 +152,10 @@ func TestOf(t *testing.T) {
 			policy: policy(), nodes: []*record.Node{needy("a", notReady), needy("b"), needy("c")},
 			stays: []string{"a NodeUnavailable", "b BudgetExhausted", "c BudgetExhausted"}, unknown: "NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
+		"a cordon that nobody has ended uses up the limit": {
+			policy: policy(), nodes: []*record.Node{needy("a", content, cordoned), needy("b")}, stays: []string{"b BudgetExhausted"},
+			unknown: "BudgetExhausted: waiting for its turn: at most 1 of the nodes may be unavailable at once; unavailable: a (is cordoned)",
+		},
 		"nodes kept by pods stay; nodes that were not looked at are assumed free": {
 			policy: waitsForPods, nodes: []*record.Node{needy("a", blocked), needy("b")}, goes: []string{"b 0–6"}, stays: []string{"a BlockingPod"},
 		},

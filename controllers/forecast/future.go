@@ -145,7 +145,11 @@ func (u *future) stays() []Stay {
 		f.see(remaining)
 		p, blocked := plan.WithBlocked(f.Snapshot)
 		for name, o := range blocked {
-			stays = append(stays, Stay{Node: name, Reason: o.Reason, Message: o.Message})
+			message := o.Message
+			if o.Reason == v1alpha1.ReasonBudgetExhausted && p.Holders != "" {
+				message += "; unavailable: " + p.Holders
+			}
+			stays = append(stays, Stay{Node: name, Reason: o.Reason, Message: message})
 		}
 		for _, e := range p.Granted { // granted because the effort had ended just before
 			u.reboots.started = append(u.reboots.started, u.reboots.expected(e.Node))

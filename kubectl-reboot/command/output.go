@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -69,7 +70,7 @@ func (s *Session) warning(m fleet.Manager) []string {
 		return nil
 	}
 	l := s.look(output{})
-	return append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), "")
+	return append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), "  "+l.Command(status.LookAtManager), "")
 }
 
 // blocks joins the lines of all policies.

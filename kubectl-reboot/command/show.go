@@ -73,7 +73,7 @@ func (v *statusView) watch(ctx context.Context) error {
 	defer screen.Close()
 	if screen.Live {
 		return watch(ctx, v.session, time.Second, func(f fleet.Fleet, trouble string) {
-			screen.Draw(v.frame(status.Of(f, v.names...), trouble))
+			screen.Draw(v.frame(f, trouble))
 		})
 	}
 	var before status.Status
@@ -92,14 +92,10 @@ func (v *statusView) watch(ctx context.Context) error {
 }
 
 // frame returns the status, with its time, cut to the height of the terminal.
-func (v *statusView) frame(current status.Status, trouble string) []string {
-	screen := v.session.Screen
+func (v *statusView) frame(f fleet.Fleet, trouble string) []string {
+	screen, current := v.session.Screen, status.Of(f, v.names...)
 	width, height := screen.Size()
-	lines := current.Lines(v.session.look(v.output))
-	if text := current.ManagerTrouble(); text != "" {
-		l := v.session.look(v.output)
-		lines = append(append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), ""), lines...)
-	}
+	lines := append(v.session.warning(f.Manager), current.Lines(v.session.look(v.output))...)
 	foot := current.At.In(v.session.Zone).Format("15:04:05") + "  Ctrl-C ends"
 	if trouble != "" && trouble != current.ManagerTrouble() {
 		foot = screen.Theme.Paint(terminal.Bad, terminal.Cut(trouble, width))

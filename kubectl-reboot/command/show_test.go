@@ -155,7 +155,7 @@ var _ = Describe("explain and status", func() {
 		Expect(e.Verdict).To(Equal(explanation.Due))
 		Expect(e.Manager).To(HaveField("Reason", "Paused"))
 		for _, screen := range [][]string{{"status"}, {"explain", p.nodes[0]}, {"forecast", p.policy}, {"windows", p.policy}, {"history"}, {"report"}} {
-			Eventually(func() string { return ok(screen...) }).Should(HavePrefix("! no manager has run since "), screen[0])
+			Eventually(func() string { return ok(screen...) }).Should(MatchRegexp(`^! no manager has run since .*\n  kubectl get pods -A -l `), screen[0])
 		}
 		Expect(explained(p.nodes[0]).Advice.Text).To(Equal("start the manager: nothing happens without one"))
 		Expect(ok("forecast", p.policy)).To(ContainSubstring("The completion time is unknown. No manager runs"))

@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -128,5 +130,53 @@ func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {
 	e := explain(t, policies(replaced), Node("n1", "w", Needs(time.Hour)))
 	if e.Verdict != explanation.Waiting || e.Message != "the manager has not released its last grant yet" || e.Advice.Command != status.LookAtManager {
 		t.Errorf("%s: %q, %+v", e.Verdict, e.Message, e.Advice)
+	}
+}
+
+// TestOf_WhatAWindowDoesNotEnd tests that a node which waits for its window, and then for a person,
+// has the advice for the person.
+func TestOf_WhatAWindowDoesNotEnd(t *testing.T) {
+	closed := Policy("w", Weeknights)
+	node := Node("n1", "w", Needs(time.Hour))
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(&closed)})
+	kept := &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "shop/batch", Why: "drain.unmanagedPods is Block"}}}
+	f := fleet.New(policies(closed), []corev1.Node{node}, Now)
+	for name, tc := range map[string]struct {
+		fleet fleet.Fleet
+		want  v1alpha1.Reason
+	}{
+		"nothing is in the way": {f, v1alpha1.ReasonWindowClosed},
+		"a pod is in the way": {f.Looked(map[string]protocol.PreflightReport{"n1": {
+			Policy: question.Policy, Revision: question.Revision, BootID: node.Status.NodeInfo.BootID, Kept: kept,
+		}}), v1alpha1.ReasonUndrainablePod},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := explanation.Of(tc.fleet, "n1")
+			if err != nil || e.Reason != v1alpha1.ReasonWindowClosed || e.Advice != explanation.AdviceFor(tc.want, "n1", "w") {
+				t.Errorf("%v; %s: %s; %s", err, e.Reason, e.Message, e.Advice.Text)
+			}
+		})
+	}
+}
+
+// TestOf_ANodeThatOthersWaitFor tests a node that needs no reboot and uses up the limit.
+func TestOf_ANodeThatOthersWaitFor(t *testing.T) {
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	for name, tc := range map[string]struct {
+		node corev1.Node
+		want string
+	}{
+		"cordoned":  {Node("n1", "w", cordoned), "kubectl uncordon n1"},
+		"not Ready": {Node("n1", "w", NotReady), "kubectl describe node n1"},
+		"in order":  {Node("n1", "w"), "kubectl reboot request n1 --reason=why"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := explain(t, policies(Policy("w")), tc.node, Node("n2", "w", Needs(time.Hour))); e.Verdict != explanation.NoNeed || e.Advice.Command != tc.want {
+				t.Errorf("others wait: %s, %+v", e.Verdict, e.Advice)
+			}
+			if e := explain(t, policies(Policy("w")), tc.node, Node("n2", "w")); !strings.HasPrefix(e.Advice.Text, "nothing") {
+				t.Errorf("nobody waits: %+v", e.Advice)
+			}
+		})
 	}
 }

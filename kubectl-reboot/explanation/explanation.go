@@ -145,6 +145,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	}
 	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies), f.MostSpecific), differs(answer, node)
 	e.correct(f, policy, node)
+	e.warn(f, policy, answer.Decision)
 	return e, nil
 }
 
@@ -206,6 +207,23 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 		decided := f.Plan(policy)
 		if e.Slots = decided.Holders; decided.Limit == 0 {
 			e.Advice = NoLimit(policy.Name)
+		}
+	}
+}
+
+// warn replaces the advice to wait or to do nothing if a person has to act all the same: because of
+// what will block the node when its window opens, or because the node uses up the limit of others.
+func (e *Explanation) warn(f fleet.Fleet, policy *v1alpha1.RebootPolicy, d plan.Decision) {
+	switch {
+	case policy == nil || f.Manager.Down(f.Now):
+	case e.Verdict == Waiting && plan.NeedsPerson(d.Then):
+		e.Advice = AdviceFor(d.Then, e.Node, policy.Name)
+	case e.Verdict == NoNeed:
+		decided := f.Plan(policy)
+		for _, u := range decided.Unavailable {
+			if u.Node == e.Node && !decided.OldestPending.IsZero() {
+				e.Slots, e.Advice = decided.Holders, holdsUp(u)
+			}
 		}
 	}
 }

@@ -78,12 +78,12 @@ func butFor(stay int) string {
 	return fmt.Sprintf(" but %d", stay)
 }
 
-// notices formats the notices. Commands are not wrapped, so that they can be copied.
+// notices formats the notices, without that about the manager, with which each screen begins.
+// Commands are not wrapped, so that they can be copied.
 func (s Status) notices(l terminal.Look) []string {
 	var lines []string
 	for _, n := range s.Attention() {
-		if n.Kind == ManagerDown { // the first line of the screen says so
-			lines = append(lines, "  "+l.Command(n.Command))
+		if n.Kind == ManagerDown {
 			continue
 		}
 		style := terminal.Bad
