@@ -62,7 +62,7 @@ func engines() []Engine {
 		{
 			Name: updateengine.Name, Act: "locksmithctl send-need-reboot",
 			Reports: []string{"StatusUpdate broadcast asks for a reboot"},
-			release: flatcar, upgraded: flatcar, install: installUpdateEngine,
+			release: fmt.Sprintf(flatcar, "4152.2.3"), upgraded: fmt.Sprintf(flatcar, "4230.2.0"), install: installUpdateEngine,
 		},
 		{
 			Name: cosupdateengine.Name, Act: "update_engine has installed " + cosAfter,
@@ -94,7 +94,7 @@ func engines() []Engine {
 // The operating systems of the machines.
 const (
 	flatcar = `ID=flatcar
-VERSION_ID=4230.2.0
+VERSION_ID=%s
 PRETTY_NAME="Simulated Flatcar"
 `
 	cos = `ID=cos
