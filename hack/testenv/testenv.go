@@ -83,13 +83,13 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 // WriteKubeconfig writes a kubeconfig with the API server and the user of a config.
 func WriteKubeconfig(path string, config *rest.Config) error {
 	err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"it": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{"it": {
+		Clusters: map[string]*clientcmdapi.Cluster{"local": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{"local": {
 			TokenFile: config.BearerTokenFile, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
 			Impersonate: config.Impersonate.UserName,
 		}},
-		Contexts:       map[string]*clientcmdapi.Context{"it": {Cluster: "it", AuthInfo: "it"}},
-		CurrentContext: "it",
+		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: "local"}},
+		CurrentContext: "local",
 	}, path)
 	if err != nil {
 		return fmt.Errorf("writing kubeconfig %s: %w", path, err)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -240,6 +241,16 @@ func TestRender_Nothing(t *testing.T) {
 		if !strings.Contains(page.Sections[section], want) {
 			t.Errorf("%s is %s", section, page.Sections[section])
 		}
+	}
+}
+
+// TestView_Headline_NoManager tests the title of the page while no manager runs.
+func TestView_Headline_NoManager(t *testing.T) {
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{Node("n1", "w", Needs(time.Hour))}, Now)
+	f.Manager = fleet.ManagerOf([]coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(Now.Add(-time.Hour)))}}}, nil)
+	const want = "no manager has run since Mon 2026-11-23 15:48:00 CET; 0 of 1 up to date, 1 waiting"
+	if got := dashboard.Of(f, dashboard.Options{Zone: Berlin}).Headline(); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

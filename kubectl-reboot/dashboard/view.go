@@ -277,7 +277,7 @@ func (v View) Headline() string {
 		}
 	}
 	if text := v.ManagerTrouble(); text != "" {
-		text, _, _ = strings.Cut(text, ":")
+		text, _, _ = strings.Cut(text, ": ")
 		return moment.Local(text, v.Zone) + "; " + strings.Join(parts, ", ")
 	}
 	return strings.Join(parts, ", ")

@@ -215,8 +215,8 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 // what will block the node when its window opens, or because the node uses up the limit of others.
 func (e *Explanation) warn(f fleet.Fleet, policy *v1alpha1.RebootPolicy, d plan.Decision) {
 	switch {
-	case policy == nil || f.Manager.Down(f.Now):
-	case e.Verdict == Waiting && plan.NeedsPerson(d.Then):
+	case policy == nil:
+	case e.Verdict == Waiting && !f.Manager.Down(f.Now) && plan.NeedsPerson(d.Then):
 		e.Advice = AdviceFor(d.Then, e.Node, policy.Name)
 	case e.Verdict == NoNeed:
 		decided := f.Plan(policy)
