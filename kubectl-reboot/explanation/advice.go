@@ -60,12 +60,12 @@ func NoLimit(policy string) Advice {
 	return Advice{"raise spec.concurrency.maxUnavailable, here or in the policy whose limit this one shares", "kubectl edit rbp " + policy}
 }
 
-// holdsUp is the advice for a node that needs no reboot and uses up the limit for the others.
+// holdsUp is the advice about a node that uses up the limit without a reboot while others wait.
 func holdsUp(u plan.Unavailable) Advice {
 	if u.Cordoned {
-		return Advice{"the cordon uses up the limit, and other nodes wait; if nobody needs it any more, run", "kubectl uncordon " + u.Node}
+		return Advice{u.Node + " is cordoned and uses up the limit while others wait; if nobody needs the cordon any more, run", "kubectl uncordon " + u.Node}
 	}
-	return Advice{"repair the node, which " + u.Why + " and uses up the limit, while other nodes wait", "kubectl describe node " + u.Node}
+	return Advice{"repair " + u.Node + ", which " + u.Why + " and uses up the limit while others wait", "kubectl describe node " + u.Node}
 }
 
 // grantedAdvice is the advice for reasons that may hold up a granted reboot. Other reasons need

@@ -99,7 +99,7 @@ func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
 
 // TestOf_NoTurnComesIfTheLimitIsZero tests that the advice is not to wait if the limit is zero.
 func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
-	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "wait, or fix nodes"} {
+	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "repair n0, which is not Ready"} {
 		t.Run(limit, func(t *testing.T) {
 			down := Node("n0", "w", NotReady)
 			e := explain(t, []v1alpha1.RebootPolicy{Policy("w", AtMost(limit))}, down, Node("n1", "w", Needs(time.Hour)))

@@ -205,8 +205,12 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 		e.Advice = Advice{"change the windows or blackouts of the policy, because no window ever opens; to see them, run", "kubectl reboot windows " + policy.Name}
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
-		if e.Slots = decided.Holders; decided.Limit == 0 {
+		e.Slots = decided.Holders
+		switch held := decided.Unavailable; {
+		case decided.Limit == 0:
 			e.Advice = NoLimit(policy.Name)
+		case len(held) >= int(decided.Limit):
+			e.Advice = holdsUp(held[0])
 		}
 	}
 }

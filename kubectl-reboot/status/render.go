@@ -234,6 +234,10 @@ func (s Status) waiting(l terminal.Look) []string {
 		add("the manager", p.Name, p.Due, terminal.Good)
 		for _, w := range p.Waiting {
 			add(string(w.Reason), p.Name, w.Nodes, terminal.Wait)
+			if held := p.Plan.Unavailable; w.Reason == v1alpha1.ReasonBudgetExhausted && len(held) > 0 {
+				last := rows[len(rows)-1]
+				last[len(last)-1].Text += "; " + held[0].Node + " " + held[0].Why
+			}
 		}
 	}
 	add(string(v1alpha1.ReasonNoPolicy), "-", s.Ungoverned, terminal.Wait)

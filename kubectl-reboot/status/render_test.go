@@ -117,6 +117,17 @@ func TestLines_ANodeOfRivalsStaysOnce(t *testing.T) {
 	}
 }
 
+// TestLines_NamesWhoUsesUpTheLimit tests a node that is cordoned while another waits for its turn.
+func TestLines_NamesWhoUsesUpTheLimit(t *testing.T) {
+	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{
+		Node("n1", "workers", func(n *corev1.Node) { n.Spec.Unschedulable = true }), Node("n2", "workers", Needs(time.Hour)),
+	}, Now))
+	lines := strings.Join(s.Lines(terminal.Look{Zone: time.UTC, Width: 100}), "\n")
+	if row := "BudgetExhausted  workers      1  n2; n1 is cordoned"; !strings.Contains(lines, row) {
+		t.Error(lines)
+	}
+}
+
 func TestLines(t *testing.T) {
 	quiet := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
 	due := fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
