@@ -169,6 +169,25 @@ func Of(s plan.Snapshot, effort Effort) Forecast {
 	return f
 }
 
+// Doubts returns the pods with closed budgets on the nodes that are still to be drained, by node.
+// Their drains may fail.
+func (f Forecast) Doubts(s plan.Snapshot) map[string]string {
+	toCome := map[string]bool{}
+	for _, r := range f.Reboots {
+		toCome[r.Node] = !r.InProgress
+	}
+	doubts := map[string]string{}
+	for _, n := range s.Nodes {
+		if !toCome[n.Name] {
+			continue
+		}
+		if pods := plan.ClosedBudgets(s.Policy, n); pods != "" {
+			doubts[n.Name] = pods
+		}
+	}
+	return doubts
+}
+
 // missing returns the nodes of the policy that need a reboot but do not have one that ends before
 // their deadline.
 func missing(s plan.Snapshot, reboots []Expected) []string {

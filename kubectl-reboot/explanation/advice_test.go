@@ -180,3 +180,20 @@ func TestOf_ANodeThatOthersWaitFor(t *testing.T) {
 		})
 	}
 }
+
+// TestOf_AClosedBudget tests a node whose last drain a closed PodDisruptionBudget has made fail.
+func TestOf_AClosedBudget(t *testing.T) {
+	w := Policy("w")
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(&w)})
+	node := Node("n1", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseAborted, 2*time.Minute, func(p *protocol.Progress) {
+		p.Failures, p.Reason, p.Message, p.Try = 1, v1alpha1.ReasonUndrainablePod, "The drain took too long.", true
+	}))
+	f := fleet.New(policies(w), []corev1.Node{node}, Now).Looked(map[string]protocol.PreflightReport{"n1": {
+		Policy: question.Policy, Revision: question.Revision, BootID: node.Status.NodeInfo.BootID,
+		Closed: &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "shop/mail-0"}}},
+	}})
+	e, err := explanation.Of(f, "n1")
+	if err != nil || e.Reason != v1alpha1.ReasonUndrainablePod || e.Advice.Command != "kubectl reboot retry n1" || strings.Contains(e.Message, "kubectl") {
+		t.Errorf("%v; %s: %s; %+v", err, e.Reason, e.Message, e.Advice)
+	}
+}

@@ -185,7 +185,7 @@ const NotReady = "the node is not Ready, so its agent cannot report whether it n
 // for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *record.Node) {
 	failed := false
-	if e.Reason == v1alpha1.ReasonBackingOff { // the advice has a shorter command
+	if e.Reason == v1alpha1.ReasonBackingOff || e.Reason == v1alpha1.ReasonUndrainablePod { // the advice has a shorter command
 		e.Message, failed = record.WithoutRetryHint(e.Message)
 		for i := range e.Checks {
 			e.Checks[i].Message, _ = record.WithoutRetryHint(e.Checks[i].Message)
@@ -198,6 +198,8 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 		e.Message, e.Advice = "the node runs Windows, on which agents cannot run, so the operator ignores it", Advice{Text: "nothing"}
 	case e.Reason == v1alpha1.ReasonBackingOff && !failed:
 		e.Advice = Advice{"wait until the time above; to reboot it sooner, run", "kubectl reboot request " + e.Node + " --reason=why"}
+	case e.Reason == v1alpha1.ReasonUndrainablePod && failed:
+		e.Advice = Advice{"fix what the message names, or wait for the next try; to try now, run", "kubectl reboot retry " + e.Node}
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
 		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}

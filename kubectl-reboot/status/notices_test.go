@@ -13,6 +13,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -202,5 +204,30 @@ func TestAttention_ManyNodes(t *testing.T) {
 	failed := slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "! ") })
 	if len(failed) != 4 || !strings.Contains(failed[3], "197 nodes were also not rebooted (DrainTimedOut): n003, n004, n005, n006, n007 and 192 more") {
 		t.Error(strings.Join(failed, "\n"))
+	}
+}
+
+// TestOf_AClosedBudget tests a node whose drain a closed PodDisruptionBudget has made fail, and one
+// that is tried next. One notice names the failure, and the estimate says on what it depends.
+func TestOf_AClosedBudget(t *testing.T) {
+	w := Policy("workers")
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(&w)})
+	failed := Progressed(1, protocol.PhaseAborted, time.Minute, func(p *protocol.Progress) {
+		p.Failures, p.Reason, p.Message, p.Try = 1, v1alpha1.ReasonUndrainablePod, "The drain took longer than 1m0s.", true
+	})
+	nodes := []corev1.Node{Node("n1", "workers", Needs(2*time.Hour), Granted("workers", 1, 10*time.Minute), failed), Node("n2", "workers", Needs(time.Hour))}
+	found := map[string]protocol.PreflightReport{}
+	for _, n := range nodes {
+		found[n.Name] = protocol.PreflightReport{
+			Policy: question.Policy, Revision: question.Revision, BootID: n.Status.NodeInfo.BootID,
+			Closed: &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "shop/mail-0"}}},
+		}
+	}
+	s := status.Of(fleet.New([]v1alpha1.RebootPolicy{w}, nodes, Now).Looked(found))
+	if all := s.Attention(); len(all) != 2 || all[0].Kind != attention.Failed || all[0].Command != "kubectl reboot retry n1" || all[1].Kind != status.ManagerLags {
+		t.Errorf("%+v", all)
+	}
+	if bar := s.Lines(terminal.Look{Zone: time.UTC, Width: 200})[0]; !strings.Contains(bar, ", all in about 12m, if 2 nodes with closed budgets can be drained") {
+		t.Error(bar)
 	}
 }

@@ -44,7 +44,7 @@ func (s Status) bar(l terminal.Look) []string {
 	text := sum.Progress("nodes up to date")
 	if t, stay := s.completion(); !t.IsZero() {
 		guessed := slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.Guessed })
-		text += ", all" + butFor(stay) + " " + until(t, s.At, guessed)
+		text += ", all" + butFor(stay) + " " + until(t, s.At, guessed) + s.doubt()
 	}
 	text += fmt.Sprintf(", %d rebooting, %d waiting", sum.InProgress, sum.Waiting)
 	return l.Hang(bar+"  ", barWidth+2, text)
@@ -68,6 +68,18 @@ func (s Status) completion() (last time.Time, stay int) {
 		}
 	}
 	return last, stay + len(staying)
+}
+
+// doubt says which condition the estimate has, or returns "".
+func (s Status) doubt() string {
+	nodes := 0
+	for _, p := range s.Policies {
+		nodes += p.MayFail
+	}
+	if nodes == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", if %s with closed budgets can be drained", message.Count(nodes, "node", "nodes"))
 }
 
 // butFor says how many nodes an estimate leaves out, or returns "".
@@ -136,7 +148,7 @@ func (p Policy) done(write func(t time.Time) string) terminal.Cell {
 		write = func(t time.Time) string { return "~" + measured(t) }
 	}
 	switch {
-	case !p.CompletionAt.IsZero() && len(p.Stays) > 0:
+	case !p.CompletionAt.IsZero() && len(p.Stays)+p.MayFail > 0:
 		return terminal.Cell{Text: ">" + write(p.CompletionAt)}
 	case !p.CompletionAt.IsZero():
 		return terminal.Cell{Text: write(p.CompletionAt)}

@@ -47,6 +47,9 @@ type Policy struct {
 	// person or another system.
 	CompletionAt time.Time       `json:"completionAt,omitzero"`
 	Stays        []forecast.Stay `json:"stays,omitempty"`
+	// MayFail is the number of nodes that it counts although their drains may fail, because of
+	// closed PodDisruptionBudgets.
+	MayFail int `json:"mayFail,omitempty"`
 	// Guessed means that CompletionAt is based on default durations, because no reboot of the
 	// policy has been measured.
 	Guessed bool `json:"guessed,omitempty"`
@@ -172,7 +175,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status.Notices = notices(f, policy, p, &status)
 	if status.HasWork() && !f.Manager.Down(f.Now) {
 		ahead := forecast.Of(s, forecast.Quick)
-		status.CompletionAt, status.Stays = ahead.CompletionAt, ahead.Stays
+		status.CompletionAt, status.Stays, status.MayFail = ahead.CompletionAt, ahead.Stays, len(ahead.Doubts(s))
 		status.Guessed = !ahead.CompletionAt.IsZero() && ahead.Durations.Measured == 0
 	}
 	return status

@@ -13,7 +13,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
@@ -59,26 +58,13 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	for _, s := range t.Stays {
 		delete(t.WaitsFor, s.Node)
 	}
-	t.MayFail = mayFail(f, policy, t.Reboots)
+	t.MayFail = t.Doubts(f.Snapshot(policy))
 	c := calendarTo(policy, f.Now, t.end())
 	if i := slices.IndexFunc(c.Periods, func(e calendar.Period) bool { return !e.From.Before(t.end()) }); i >= 0 {
 		c.Periods = c.Periods[:max(i, 1)] // later periods do not matter
 	}
 	t.Calendar, t.Always = c.Periods, c.Always
 	return t
-}
-
-// mayFail returns the pods with closed budgets on nodes that are to be rebooted.
-func mayFail(f fleet.Fleet, policy *v1alpha1.RebootPolicy, reboots []forecast.Expected) map[string]string {
-	doubts := map[string]string{}
-	for _, r := range reboots {
-		if _, n := f.Node(r.Node); n != nil && !r.InProgress {
-			if pods := plan.ClosedBudgets(policy, n); pods != "" {
-				doubts[r.Node] = pods
-			}
-		}
-	}
-	return doubts
 }
 
 // calendarTo returns the windows of a policy up to a time, and a few more. Some of them may have no

@@ -248,7 +248,8 @@ func (a *collector) ofUnavailable() {
 	}
 }
 
-// ofBlocked adds the nodes that wait for a person. Nodes with the same message form one group.
+// ofBlocked adds the nodes that wait for a person, unless ofFailures has added them for the same
+// reason. Nodes with the same message form one group.
 func (a *collector) ofBlocked() {
 	type group struct {
 		reason v1alpha1.Reason
@@ -256,7 +257,10 @@ func (a *collector) ofBlocked() {
 		text   string
 	}
 	var groups []*group
-	known, count := map[string]*group{}, map[v1alpha1.Reason]int{}
+	known, count, failed := map[string]*group{}, map[v1alpha1.Reason]int{}, map[plan.Failure]bool{}
+	for _, f := range a.plan.Failures {
+		failed[plan.Failure{Node: f.Node, Reason: f.Reason}] = true
+	}
 	for _, d := range a.plan.Decisions {
 		if d.Then != "" { // it waits for a window, which does not end this
 			d.Reason, d.Message = d.Then, d.ThenMessage
@@ -264,7 +268,8 @@ func (a *collector) ofBlocked() {
 		// Control-plane nodes under several policies are a conflict that plan.Conflicts does not
 		// hold.
 		conflict := d.Reason == v1alpha1.ReasonPolicyConflict && len(a.plan.Conflicts) == 0
-		if d.Status != corev1.ConditionFalse || !plan.NeedsPerson(d.Reason) && !conflict && !d.Endless {
+		needed := plan.NeedsPerson(d.Reason) || conflict || d.Endless
+		if d.Status != corev1.ConditionFalse || !needed || failed[plan.Failure{Node: d.Node, Reason: d.Reason}] {
 			continue
 		}
 		key := string(d.Reason) + "\n" + d.Message
