@@ -107,11 +107,11 @@ var _ = Describe("The command line", func() {
 			"explain " + p.nodes[0]: "kubectl reboot resume rbp/" + p.policy + " --pause",
 			"forecast -o html":      "kubectl reboot resume rbp/" + p.policy + " --pause",
 		} {
-			Expect(ok(append(strings.Fields(line), "--context=local")...)).To(MatchRegexp(regexp.QuoteMeta(command)+` --kubeconfig=\S+ --context=local\b`), line)
+			Expect(ok(append(strings.Fields(line), "--context=it")...)).To(MatchRegexp(regexp.QuoteMeta(command)+` --kubeconfig=\S+ --context=it\b`), line)
 		}
-		stdout, _, err := run([]string{"doctor", "--context=local"})
+		stdout, _, err := run([]string{"doctor", "--context=it"})
 		Expect(err).To(HaveOccurred())
-		Expect(stdout).To(And(MatchRegexp(`(?m)^ +kubectl reboot resume rbp/`+p.policy+` --pause --kubeconfig=\S+ --context=local$`), MatchRegexp(`(?m)^ +make deploy$`)))
+		Expect(stdout).To(And(MatchRegexp(`(?m)^ +kubectl reboot resume rbp/`+p.policy+` --pause --kubeconfig=\S+ --context=it$`), MatchRegexp(`(?m)^ +make deploy$`)))
 	})
 
 	It("reports that the operator is not installed if its kind does not exist", func() {

@@ -65,12 +65,17 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 
 // warning returns the first lines of every screen if no manager runs, or if that is unknown.
 func (s *Session) warning(m fleet.Manager) []string {
-	text := m.Trouble(s.Clock.Now())
+	now := s.Clock.Now()
+	text := m.Trouble(now)
 	if text == "" {
 		return nil
 	}
 	l := s.look(output{})
-	return append(l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text), "  "+l.Command(status.LookAtManager), "")
+	lines := l.Hang(l.Theme.Paint(terminal.Bad, "!")+" ", 2, text)
+	if m.Down(now) {
+		lines = append(lines, "  "+l.Command(status.LookAtManager))
+	}
+	return append(lines, "")
 }
 
 // blocks joins the lines of all policies.
