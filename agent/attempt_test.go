@@ -242,7 +242,7 @@ var _ = Describe("The lead time of a drain", func() {
 		m.shows(ctx, messageOf(corev1.NodeDrainInProgress), ContainSubstring("Its pods are evicted from "))
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))
 		m.kill()
-		m.clock.Jump(50 * time.Minute)
+		m.Clock.Jump(50 * time.Minute)
 		m.start(ctx)
 		m.looksAgain(ctx)
 		Expect(phaseOf(m.node(ctx))).To(Equal("1 Draining cordoned"))

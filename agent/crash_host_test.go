@@ -12,12 +12,12 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
 	"github.com/reboot-operator/reboot-operator/hack/hosttest"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
+	played "github.com/reboot-operator/reboot-operator/hack/machine"
 )
 
 // crashedHost is a host with its Node and its own bus, update_engine and logind.
 type crashedHost struct {
-	*hosttest.Machine
+	*played.Host
 
 	s     *scenario
 	agent *process
@@ -29,7 +29,7 @@ type crashedHost struct {
 func (h *crashedHost) reboots() int { return h.Boots() - 1 }
 
 func (s *scenario) createHost(ctx context.Context, suffix string) *crashedHost {
-	m := &crashedHost{Machine: hosttest.NewMachine(s.t, s.name+"-"+suffix, "4000.0.0"), s: s}
+	m := &crashedHost{Host: played.NewHost(s.t, s.name+"-"+suffix, "4000.0.0"), s: s}
 	m.Logind.OnReboot(func() { s.wg.Go(func() { m.reboot(ctx) }) })
 	m.agent = s.process("agent", m.newAgent)
 	must(s.t, s.api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: map[string]string{"scenario": s.name}}}))
@@ -51,7 +51,7 @@ func (s *scenario) createPod(ctx context.Context, node string) {
 }
 
 func (h *crashedHost) newAgent(ctx context.Context, config *rest.Config) (manager.Manager, error) {
-	return agentOf(ctx, h.Machine, config, newReadiness(clock.RealClock{}, renewAfter), func(*reboot.Assembly) {})
+	return agentOf(ctx, h.Host, config, newReadiness(clock.RealClock{}, renewAfter), func(*reboot.Assembly) {})
 }
 
 // reboot reboots the host for logind: everything on it ends, and a new boot begins.
@@ -69,7 +69,7 @@ func (h *crashedHost) comesUp(ctx context.Context, staged bool) {
 	if staged {
 		h.Engine.SetStatus(hosttest.NeedReboot("4001.0.0"))
 	}
-	if err := testenv.ReportReady(ctx, h.s.api, h.Name, h.BootID()); err != nil && ctx.Err() == nil {
+	if err := h.Post(ctx, h.s.api, h.Name); err != nil && ctx.Err() == nil {
 		h.s.t.Errorf("bringing %s up: %v", h.Name, err)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,10 +29,10 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/wire"
 )
 
-// machine is a host with a real bus, and its Node at the real API server. The spec acts as the
-// kubelet and the manager.
+// machine is a host with a real bus, and its Node at the real API server. Its clock stands still
+// until the spec advances it. The spec acts as the manager.
 type machine struct {
-	*hosttest.Machine
+	*played.Host
 
 	looks  int
 	policy *v1alpha1.RebootPolicy
@@ -44,8 +42,6 @@ type machine struct {
 	tune func(*rest.Config)
 	// hurried renews the agent's watch every two seconds.
 	hurried bool
-	// clock is the agent's clock. It stands still until the spec advances it.
-	clock played.Clock
 	// registry has the metrics of the last agent.
 	registry *prometheus.Registry
 
@@ -61,8 +57,8 @@ var machines atomic.Int64
 func newMachine(ctx context.Context, spec v1alpha1.RebootPolicySpec) *machine {
 	GinkgoHelper()
 	name := fmt.Sprintf("n%d", machines.Add(1))
-	m := &machine{Machine: hosttest.NewMachine(GinkgoT(), name, "4459.2.0 (odd)"), stop: func() {}, tune: func(*rest.Config) {}}
-	m.clock.Stop()
+	m := &machine{Host: played.NewHost(GinkgoT(), name, "4459.2.0 (odd)"), stop: func() {}, tune: func(*rest.Config) {}}
+	m.Clock.Stop()
 	// Without any field at the start, the API server would never track the owners of fields.
 	labels := map[string]string{corev1.LabelHostname: m.Name}
 	Expect(api.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Labels: labels}})).To(Succeed())
@@ -110,25 +106,21 @@ func (m *machine) boot(ctx context.Context) {
 // upFor sets the uptime of the host, with immediate effect.
 func (m *machine) upFor(uptime time.Duration) {
 	GinkgoHelper()
-	next := m.uptimeFile() + ".next"
-	Expect(os.WriteFile(next, fmt.Appendf(nil, "%.2f 0.00\n", uptime.Seconds()), 0o600)).To(Succeed())
-	Expect(os.Rename(next, m.uptimeFile())).To(Succeed())
+	Expect(m.SetUptime(uptime)).To(Succeed())
 }
-
-func (m *machine) uptimeFile() string { return filepath.Join(m.Root, "uptime") }
 
 // heartbeat reports the Node as Ready with the boot ID, as the kubelet does.
 func (m *machine) heartbeat(ctx context.Context) {
 	GinkgoHelper()
-	Expect(testenv.ReportReady(ctx, api, m.Name, m.BootID())).To(Succeed())
+	Expect(m.Post(ctx, api, m.Name)).To(Succeed())
 }
 
 // start runs the agent as its program does.
 func (m *machine) start(ctx context.Context, flags ...string) {
 	GinkgoHelper()
-	ready := newReadiness(&m.clock, renewAfter)
+	ready := newReadiness(&m.Clock, renewAfter)
 	if m.hurried {
-		ready = newReadiness(&m.clock, 2*time.Second)
+		ready = newReadiness(&m.Clock, 2*time.Second)
 	}
 	config := rest.CopyConfig(cluster)
 	config.Wrap(m.requests.Wrap)
@@ -137,8 +129,8 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 	defer m.life.Unlock()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	m.registry = prometheus.NewRegistry()
-	agent, err := agentOf(ctx, m.Machine, config, ready, func(a *reboot.Assembly) {
-		a.Host.UptimeFile, a.Clock, a.Metrics = m.uptimeFile(), &m.clock, reboot.NewMetrics(m.registry)
+	agent, err := agentOf(ctx, m.Host, config, ready, func(a *reboot.Assembly) {
+		a.Host.UptimeFile, a.Clock, a.Metrics = m.UptimeFile(), &m.Clock, reboot.NewMetrics(m.registry)
 	}, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	var running sync.WaitGroup
@@ -155,7 +147,7 @@ func (m *machine) start(ctx context.Context, flags ...string) {
 // agentOf returns an agent of a host for the given flags, with some parts replaced. There may be
 // several in this process.
 func agentOf(
-	ctx context.Context, on *hosttest.Machine, config *rest.Config, ready readiness, replace func(*reboot.Assembly), flags ...string,
+	ctx context.Context, on *played.Host, config *rest.Config, ready readiness, replace func(*reboot.Assembly), flags ...string,
 ) (manager.Manager, error) {
 	o, err := parse(slices.Concat(on.Flags(), []string{"--health-probe-bind-address=0"}, flags), func(string) string { return "" }, io.Discard)
 	if err != nil {

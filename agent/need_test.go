@@ -147,7 +147,7 @@ var _ = Describe("The need for a reboot", func() {
 			node := m.node(ctx)
 			node.Status.Conditions = slices.DeleteFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == deadlock })
 			node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
-				Type: deadlock, Status: status, Reason: "DockerHung", LastTransitionTime: metav1.NewTime(m.clock.Now()),
+				Type: deadlock, Status: status, Reason: "DockerHung", LastTransitionTime: metav1.NewTime(m.Clock.Now()),
 			})
 			Expect(api.Status().Update(ctx, node)).To(Succeed())
 		}

@@ -27,7 +27,7 @@ func (m *machine) shows(ctx context.Context, text func(*corev1.Node) string, mat
 // passes advances the agent's clock once, and makes the agent reconcile.
 func (m *machine) passes(ctx context.Context, by time.Duration) {
 	GinkgoHelper()
-	m.clock.Jump(by)
+	m.Clock.Jump(by)
 	looks(ctx, m)
 }
 

@@ -110,7 +110,7 @@ var _ = Describe("The agent's probes", func() {
 			return watches()
 		}).Should(BeNumerically(">", begun+2))
 		Expect(stayed).To(BeTrue(), "it is ready whenever the watch is renewed")
-		m.clock.Jump(patience)
+		m.Clock.Jump(patience)
 		Eventually(testenv.Probe).WithArguments(ctx, address, "/readyz").Should(Equal("200 ok"), "its watch is not the first one")
 
 		Expect(api.Delete(ctx, binding)).To(Succeed())
@@ -149,7 +149,7 @@ var _ = Describe("The agent's probes", func() {
 
 // probesLater returns the result of a probe once a lost link has exceeded patience.
 func (m *machine) probesLater(ctx context.Context, address, path string) string {
-	m.clock.Jump(patience)
+	m.Clock.Jump(patience)
 	return testenv.Probe(ctx, address, path)
 }
 

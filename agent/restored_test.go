@@ -32,7 +32,7 @@ var _ = Describe("A machine that is restored to a snapshot of the boot before it
 			since(node)
 		})
 
-		Expect(m.SetBootID(snapshot)).To(Succeed())
+		Expect(m.Restore(m.node(ctx))).To(Equal(snapshot))
 		m.start(ctx)
 		m.looksAgain(ctx)
 		m.passes(ctx, time.Minute)
@@ -55,7 +55,7 @@ var _ = Describe("A machine that is restored to a snapshot of the boot before it
 		m.grant(ctx, 1, protocol.GrantActive)
 		m.shows(ctx, conditionOf(corev1.NodeMaintenanceInProgress), Equal("False RebootSucceeded"))
 		m.kill()
-		Expect(m.SetBootID(snapshot)).To(Succeed())
+		Expect(m.Restore(m.node(ctx))).To(Equal(snapshot))
 		reads := func() int { return len(m.requests.Matching(http.MethodGet, "/nodes/"+m.Name)) }
 		before := reads()
 		m.start(ctx)

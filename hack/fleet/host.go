@@ -9,21 +9,20 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
-// Host is one machine: everything that its programs see, and its power switch.
+// Host is one machine, its update engine and its kubelet.
 type Host struct {
-	// Machine has its root file system, boot ID, bus and logind.
-	hosttest.Machine
+	machine.Host
 	// Engine is its update engine.
 	Engine Engine
 	// UpdateEngine is the machine's update_engine, or nil if it has another engine.
@@ -36,10 +35,9 @@ type Host struct {
 	kubelet client.Client
 	updates updates
 
-	mu      sync.Mutex
-	powered chan struct{} // closed while the power is on
-	cuts    int
-	running []*process.Process
+	mu sync.Mutex
+	// ready is closed once the kubelet has reported in the present boot.
+	ready chan struct{}
 }
 
 // maxFolder is the longest name of a machine's folder. The path of its bus may have 107 bytes.
@@ -48,8 +46,7 @@ const maxFolder = 24
 // newHost adds a machine, with its own folder, to a simulated node.
 func newHost(ctx context.Context, cluster *embedded.Cluster, name string, engine Engine) (*Host, error) {
 	root := filepath.Join(cluster.Dir, name[max(0, len(name)-maxFolder):])
-	h := &Host{Machine: hosttest.Machine{Name: name, Root: root}, Engine: engine, powered: make(chan struct{})}
-	close(h.powered)
+	h := &Host{Host: machine.Host{Machine: machine.New(name, filepath.Join(root, "boot_id"), nil), Root: root}, Engine: engine, ready: make(chan struct{})}
 	if err := os.MkdirAll(filepath.Join(h.Root, "etc"), 0o700); err != nil {
 		return nil, fmt.Errorf("making the root of %q: %w", name, err)
 	}
@@ -62,11 +59,10 @@ func newHost(ctx context.Context, cluster *embedded.Cluster, name string, engine
 	if h.kubelet, err = testenv.NewClient(config); err != nil {
 		return nil, fmt.Errorf("building the client of node %q: %w", name, err)
 	}
-	node := &corev1.Node{}
-	if err := h.kubelet.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
-		return nil, fmt.Errorf("reading node %q: %w", name, err)
+	if err := h.startBus(); err != nil {
+		return nil, err
 	}
-	return h, errors.Join(h.SetBootID(node.Status.NodeInfo.BootID), h.startBus())
+	return h, h.comeUp(ctx)
 }
 
 // mount sets up the file system at the start of a boot, with the booted version of the operating
@@ -110,10 +106,16 @@ func (h *Host) Stage() error {
 
 // reboot cuts the power, and boots again after the given time.
 func (h *Host) reboot(ctx context.Context, down time.Duration) error {
+	boot, accepted := h.Leave()
+	if !accepted {
+		return nil
+	}
+	h.mu.Lock()
+	h.ready = make(chan struct{})
+	h.mu.Unlock()
 	up := time.After(down)
-	h.cutPower()
-	silent := testenv.Ready(corev1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status.", time.Now())
-	if err := testenv.Report(ctx, h.kubelet, h.Name, "", silent); err != nil {
+	h.Halt(boot, judge.Rebooted)
+	if err := h.Post(ctx, h.kubelet, h.Name); err != nil {
 		return err
 	}
 	select {
@@ -121,15 +123,10 @@ func (h *Host) reboot(ctx context.Context, down time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	bootID := string(uuid.NewUUID())
-	if err := errors.Join(h.boot(), h.SetBootID(bootID)); err != nil {
+	if err := h.boot(); err != nil {
 		return err
 	}
-	if err := testenv.ReportReady(ctx, h.kubelet, h.Name, bootID); err != nil {
-		return err
-	}
-	h.restorePower()
-	return nil
+	return h.comeUp(ctx)
 }
 
 // boot starts everything that a machine starts before any pod: a new bus, an update engine without
@@ -141,51 +138,35 @@ func (h *Host) boot() error {
 	return errors.Join(h.updates.boot(), h.Logind.Start())
 }
 
-func (h *Host) cutPower() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.powered = make(chan struct{})
-	h.cuts++
-	for _, p := range h.running {
-		p.Kill()
+// comeUp begins a boot, in which pods may run once the kubelet has reported.
+func (h *Host) comeUp(ctx context.Context) error {
+	if _, err := h.Machine.Boot(); err != nil {
+		return err
 	}
-	h.running = nil
-}
-
-func (h *Host) restorePower() {
+	if err := h.Post(ctx, h.kubelet, h.Name); err != nil {
+		return err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	close(h.powered)
+	close(h.ready)
+	return nil
 }
 
-// start starts a program once the power is on, and returns how often the power had been cut by
-// then.
-func (h *Host) start(ctx context.Context, group *process.Group, program process.Program) (*process.Process, int, error) {
+// start starts a program once the kubelet has reported, and returns the boot that ends it.
+func (h *Host) start(ctx context.Context, group *process.Group, program process.Program) (p *process.Process, boot string, err error) {
 	for {
 		h.mu.Lock()
-		powered := h.powered
+		ready := h.ready
+		h.mu.Unlock()
 		select {
-		case <-powered:
-			defer h.mu.Unlock()
-			p, err := group.Start(program)
-			if err == nil {
-				h.running = append(h.running, p)
-			}
-			return p, h.cuts, err
-		default:
-			h.mu.Unlock()
-		}
-		select {
-		case <-powered:
+		case <-ready:
 		case <-ctx.Done():
-			return nil, 0, ctx.Err()
+			return nil, "", ctx.Err()
+		}
+		boot = h.BootID()
+		p, err = group.Start(program)
+		if err != nil || h.AtEnd(boot, p.Kill) {
+			return p, boot, err
 		}
 	}
-}
-
-// cutSince reports whether the power has been cut more often than the given number.
-func (h *Host) cutSince(cuts int) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.cuts > cuts
 }

@@ -134,7 +134,7 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	for ended := 0; ; {
-		p, cuts, err := host.start(ctx, k.cluster.Processes, program)
+		p, boot, err := host.start(ctx, k.cluster.Processes, program)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (k *kubelet) run(ctx context.Context, pod *corev1.Pod) error {
 			return nil
 		case <-p.Done():
 		}
-		if host.cutSince(cuts) {
+		if !host.IsIn(boot) {
 			continue
 		}
 		if ended++; ended > maxRestarts {

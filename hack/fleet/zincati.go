@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/hack/hosttest"
+	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 // zincatiName is the name of the engine of machines that Zincati updates.
@@ -153,7 +154,7 @@ func (z *Zincati) Kill() {
 // run reports the steady state, and then finalizes the staged deployment once it is allowed to.
 func (z *Zincati) run(ctx context.Context) {
 	for !z.ask(ctx, "steady-state") {
-		if !pause(ctx, jittered(zincatiRetry)) {
+		if !pause.For(ctx, clock.RealClock{}, jittered(zincatiRetry)) {
 			return
 		}
 	}
@@ -161,20 +162,20 @@ func (z *Zincati) run(ctx context.Context) {
 		list := z.daemon.Deployments()
 		switch {
 		case len(list) == 0 || !list[0].Locked:
-			if !pause(ctx, zincatiPostpones) {
+			if !pause.For(ctx, clock.RealClock{}, zincatiPostpones) {
 				return
 			}
 		case !z.ask(ctx, "pre-reboot"):
-			if !pause(ctx, jittered(zincatiRetry)) {
+			if !pause.For(ctx, clock.RealClock{}, jittered(zincatiRetry)) {
 				return
 			}
 		case z.waitsForUsers():
-			if !pause(ctx, zincatiPostpones) {
+			if !pause.For(ctx, clock.RealClock{}, zincatiPostpones) {
 				return
 			}
 		default:
 			z.finalize(ctx)
-			if !pause(ctx, jittered(zincatiRetry)) {
+			if !pause.For(ctx, clock.RealClock{}, jittered(zincatiRetry)) {
 				return
 			}
 		}
@@ -247,13 +248,3 @@ func (z *Zincati) systemctlReboot() {
 }
 
 func jittered(d time.Duration) time.Duration { return d + rand.N(d/10) }
-
-// pause waits, and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}

@@ -69,8 +69,7 @@ func Start(dir string) (*Bus, error) {
 	return bus, nil
 }
 
-// TB is the part of *testing.T, *testing.B and Ginkgo's GinkgoT() that StartFor and NewMachine
-// need.
+// TB is the part of *testing.T, *testing.B and Ginkgo's GinkgoT() that StartFor needs.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)

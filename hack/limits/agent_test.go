@@ -21,6 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/hosttest"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
@@ -120,7 +121,7 @@ func TestAgent_EndsWithinFiveSecondsInEveryPhase_Behaviour58(t *testing.T) {
 
 // host is a machine with its Node, and the agent as a process.
 type host struct {
-	*hosttest.Machine
+	*machine.Host
 	*front
 
 	agent *process.Process
@@ -130,7 +131,7 @@ type host struct {
 // agent does not run yet.
 func newHost(t *testing.T, name string) *host {
 	t.Helper()
-	h := &host{Machine: hosttest.NewMachine(t, name, "1"), front: newFront(t)}
+	h := &host{Host: machine.NewHost(t, name, "1"), front: newFront(t)}
 	create(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	create(t, &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.RebootPolicySpec{
 		Drain:        &v1alpha1.Drain{VolumeDetachTimeout: &v1alpha1.Duration{Duration: time.Hour}},
@@ -145,7 +146,7 @@ func newHost(t *testing.T, name string) *host {
 func (h *host) boot() {
 	h.t.Helper()
 	must(h.t, h.Boot())
-	must(h.t, testenv.ReportReady(h.t.Context(), api, h.Name, h.BootID()))
+	must(h.t, h.Post(h.t.Context(), api, h.Name))
 }
 
 func (h *host) node() *corev1.Node {

@@ -1,17 +1,24 @@
-// Package machine plays a host in memory for a harness: its power, boots, staged and running
-// versions, and clock. It is the ground truth about reboots. The harness decides how long
-// everything takes and what the kubelet reports.
+// Package machine plays a host: its power, boots, boot ID, uptime, clock, staged and running
+// versions, and what its kubelet reports. It is the ground truth about reboots, and the harness
+// decides how long everything takes.
+//
+// Use a Machine for many hosts in one process and in virtual time, as the simulation and chaos do;
+// its Logind is the agent's interface. Use a Host for the shipped agent, which needs a root folder
+// and a real D-Bus, as the agent's specs, the fleet and the demo do. Only package rack shows real
+// kernels' cgroups, systemd and kubelets. Package agents plays thousands of agents without hosts.
 package machine
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/reboot-operator/reboot-operator/agent/engine"
-	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 )
@@ -21,9 +28,10 @@ const Engine = "update-engine"
 
 // Machine is one host. Its methods may be called from any goroutine.
 type Machine struct {
+	// Name is the name of the host, and of its first Node.
+	Name  string
 	Clock Clock
 
-	name   string
 	file   string
 	record func(event judge.MachineEvent, boot string)
 
@@ -32,9 +40,13 @@ type Machine struct {
 	// leaving is true once logind has accepted a reboot of this boot.
 	leaving bool
 	// scrapped is true once the machine was removed.
-	scrapped        bool
+	scrapped bool
+	// inhibited is true while a block inhibitor is held.
+	inhibited       bool
 	boots           int
-	boot            string // the ID of the current or the last boot
+	boot            string    // the ID of the current or the last boot
+	since           time.Time // the beginning of its uptime
+	ends            []func()  // what to call at its end
 	running, staged int
 	reports         Reports
 	// keepsBootID and needReturns are peculiarities of the machine.
@@ -45,9 +57,12 @@ type Machine struct {
 type Reports interface{ Put(report engine.Report) }
 
 // New returns a machine that is powered off. The file has its boot ID. record is called with every
-// event of the machine.
+// event of the machine, unless it is nil.
 func New(name, bootIDFile string, record func(event judge.MachineEvent, boot string)) *Machine {
-	return &Machine{name: name, file: bootIDFile, record: record, boot: name + "-boot-0", running: 1, staged: 1}
+	if record == nil {
+		record = func(judge.MachineEvent, string) {}
+	}
+	return &Machine{Name: name, file: bootIDFile, record: record, boot: name + "-boot-0", running: 1, staged: 1}
 }
 
 // Boot boots the machine with the staged version and returns the ID of the boot. It returns an
@@ -58,17 +73,41 @@ func (m *Machine) Boot() (id string, err error) {
 	if m.up || m.scrapped {
 		return "", nil
 	}
-	m.up, m.leaving, m.running = true, false, m.staged
+	m.running = m.staged
 	m.boots++
+	m.since = time.Now().Add(time.Duration(m.boots%60)*time.Second - settled)
 	if !m.keepsBootID {
-		m.boot = fmt.Sprintf("%s-boot-%d", m.name, m.boots)
+		m.boot = fmt.Sprintf("%s-boot-%d", m.Name, m.boots)
 	}
-	return m.boot, m.writeBootID()
+	return m.boot, m.begin()
 }
 
-func (m *Machine) writeBootID() error {
-	if err := os.WriteFile(m.file, []byte(m.boot+"\n"), 0o600); err != nil {
-		return fmt.Errorf("writing a boot ID: %w", err)
+const (
+	// LongUp is an uptime of a host that is not rebooted for the first time.
+	LongUp = 10 * time.Hour
+	// settled is the uptime right after a boot, less a second for each boot. Agents do not wait for
+	// hosts that have been up for that long.
+	settled = 3 * time.Minute
+)
+
+// begin starts the present boot. The caller holds the lock.
+func (m *Machine) begin() error {
+	m.up, m.leaving = true, false
+	err := write(m.file, m.boot+"\n")
+	if _, missing := os.Stat(m.UptimeFile()); missing == nil {
+		err = errors.Join(err, m.showUptime())
+	}
+	return err
+}
+
+// write replaces a file, so that readers find it complete.
+func write(path, text string) error {
+	err := os.WriteFile(path+".next", []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(path+".next", path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing a file of a host: %w", err)
 	}
 	return nil
 }
@@ -76,21 +115,26 @@ func (m *Machine) writeBootID() error {
 // BootIDFile returns the path of the file that stands for /proc/sys/kernel/random/boot_id.
 func (m *Machine) BootIDFile() string { return m.file }
 
-// UptimeFile returns the path of the file that stands for /proc/uptime.
+// UptimeFile returns the path of the file that stands for /proc/uptime. It exists after SetUptime.
 func (m *Machine) UptimeFile() string { return m.file + ".uptime" }
 
-// ShowsUptime reports whether an agent can read the uptime, which it can after SetUptime.
-func (m *Machine) ShowsUptime() bool {
-	_, err := os.Stat(m.UptimeFile())
-	return err == nil
+// SetUptime sets the uptime of this boot, and lets agents read it in this boot and later ones.
+func (m *Machine) SetUptime(up time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.since = time.Now().Add(-up)
+	return m.showUptime()
 }
 
-// SetUptime writes the uptime that an agent reads.
-func (m *Machine) SetUptime(up time.Duration) error {
-	if err := os.WriteFile(m.UptimeFile(), fmt.Appendf(nil, "%.0f 0\n", up.Seconds()), 0o600); err != nil {
-		return fmt.Errorf("writing an uptime: %w", err)
-	}
-	return nil
+// Tick lets agents read the uptime as it is now.
+func (m *Machine) Tick() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.showUptime()
+}
+
+func (m *Machine) showUptime() error {
+	return write(m.UptimeFile(), fmt.Sprintf("%.2f 0.00\n", time.Since(m.since).Seconds()))
 }
 
 // Boots returns how often the machine has booted.
@@ -100,17 +144,24 @@ func (m *Machine) Boots() int {
 	return m.boots
 }
 
-// Restore starts a machine without power from a snapshot of the given boot, in which the last update
-// was staged.
-func (m *Machine) Restore(boot string) error {
+// Restore restores a machine that is up to a snapshot of the boot before the last reboot that its
+// Node shows, in which the last update was staged. Its uptime goes on. It returns the ID of that boot,
+// or an empty text if the Node shows no such reboot.
+func (m *Machine) Restore(node *corev1.Node) (id string, err error) {
+	progress, err := protocol.ParseProgress(node.Annotations)
+	now := m.BootID()
+	if err != nil || progress == nil || progress.Phase != protocol.PhaseRebooting || progress.BootID == now {
+		return "", nil
+	}
+	m.Repair()
+	if !m.Halt(now, judge.Lost) {
+		return "", nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.up || m.scrapped {
-		return nil
-	}
-	m.up, m.leaving, m.boot, m.running = true, false, boot, m.staged-1
+	m.boot, m.running = progress.BootID, m.staged-1
 	m.record(judge.Staged, m.boot)
-	return m.writeBootID()
+	return m.boot, m.begin()
 }
 
 // KeepBootID makes later boots have the ID of the current one, as if the machine was a container, or
@@ -268,29 +319,55 @@ func (m *Machine) IsLeaving() bool {
 	return m.leaving || !m.up
 }
 
+// AtEnd calls a function at the end of a boot. It calls it at once and returns false if that boot
+// has ended.
+func (m *Machine) AtEnd(boot string, end func()) bool {
+	m.mu.Lock()
+	goesOn := m.up && m.boot == boot
+	if goesOn {
+		m.ends = append(m.ends, end)
+	}
+	m.mu.Unlock()
+	if !goesOn {
+		end()
+	}
+	return goesOn
+}
+
+// cutPower ends the present boot. It unlocks the machine, which the caller has locked.
+func (m *Machine) cutPower() {
+	ends := m.ends
+	m.up, m.reports, m.ends = false, nil, nil
+	m.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
+}
+
 // Halt ends a boot and records the event. It returns false if the boot has already ended: a
 // shutdown that logind began in an earlier boot of the same ID ends nothing.
 func (m *Machine) Halt(boot string, event judge.MachineEvent) bool {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if !m.up || m.boot != boot || event == judge.Rebooted && !m.leaving {
+		m.mu.Unlock()
 		return false
 	}
-	m.up, m.reports = false, nil
 	m.record(event, boot)
+	m.cutPower()
 	return true
 }
 
 // Scrap removes the machine and its staged version.
 func (m *Machine) Scrap() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.scrapped {
+		m.mu.Unlock()
 		return
 	}
-	m.up, m.scrapped, m.reports, m.needReturns = false, true, nil, false
+	m.scrapped, m.needReturns = true, false
 	m.staged++
 	m.record(judge.Scrapped, "")
+	m.cutPower()
 }
 
 // Provide adds another machine of the same name with the newest version. It is powered off.
@@ -299,9 +376,3 @@ func (m *Machine) Provide() {
 	defer m.mu.Unlock()
 	m.scrapped, m.keepsBootID, m.needReturns = false, false, false
 }
-
-// Alone is a reboot.HostCoordinators on a host that nothing else reboots.
-type Alone struct{}
-
-// Other implements reboot.HostCoordinators.
-func (Alone) Other(context.Context) (*host.Coordinator, error) { return nil, nil }

@@ -31,7 +31,7 @@ func (h *host) runAgent(p *process.Process) {
 	r := reboot.New(reboot.Config{
 		Node: h.name,
 		Host: reboot.Host{
-			BootIDFile: h.BootIDFile(), UptimeFile: h.UptimeFile(), Root: noHostRoot, Logind: logind{h, p, w.random("logind", h.name, p.Name)}, Coordinators: machine.Alone{},
+			BootIDFile: h.BootIDFile(), UptimeFile: h.UptimeFile(), Root: noHostRoot, Logind: h.logind(p), Coordinators: machine.Alone{},
 		},
 		Client: process.NewClient(p, cache, false), Live: process.NewLive(p, "live"),
 		Policies: policies{process.NewLive(p, "policies"), process.NewLive(p, "lookout")},

@@ -235,7 +235,6 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 	h.Repair() // what is known of a need that returns goes with the Node
 	if d.Number > alone {
 		h.Scrap()
-		h.cutPower()
 	}
 	i.Go(func() {
 		switch {
@@ -247,7 +246,7 @@ func (i injector) deleteNode(h *host, d Fault) bool {
 				h.Stage()
 			}
 		default:
-			h.join(h.BootID(), false)
+			h.join(h.BootID(), corev1.ConditionTrue)
 		}
 	})
 	return true

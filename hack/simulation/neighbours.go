@@ -120,17 +120,12 @@ func (i injector) restore(h *host, _ Fault) bool {
 	if !ok || !i.isIdle(h) {
 		return false
 	}
-	progress, err := protocol.ParseProgress(node.Annotations)
-	if err != nil || progress == nil || progress.Phase != protocol.PhaseRebooting || progress.BootID == h.BootID() {
+	id, err := h.Restore(node)
+	i.must(err)
+	if id == "" {
 		return false
 	}
-	h.Repair()
-	if !h.Halt(h.BootID(), judge.Lost) {
-		return false
-	}
-	h.cutPower()
-	i.must(h.Restore(progress.BootID))
-	h.comeUp(progress.BootID)
+	h.comeUp(id)
 	return true
 }
 

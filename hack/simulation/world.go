@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/process"
 )
@@ -200,7 +201,7 @@ func (w *World) register(h *host) {
 	}
 	w.must(w.store.Create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: h.name, UID: w.uid("node", h.name), Labels: h.labels, CreationTimestamp: metav1.NewTime(h.Clock.Now()).Rfc3339Copy(),
-	}}, kubelet))
+	}}, machine.Kubelet))
 }
 
 // uid returns a new UID.

@@ -36,31 +36,6 @@ func Condition(kind corev1.NodeConditionType, status, reason string) map[string]
 	}
 }
 
-// Ready returns the Ready condition of a Node at a time.
-func Ready(status corev1.ConditionStatus, reason, message string, t time.Time) corev1.NodeCondition {
-	now := metav1.NewTime(t)
-	return corev1.NodeCondition{
-		Type: corev1.NodeReady, Status: status, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
-	}
-}
-
-// ReportReady writes the report of a kubelet that has come up: the Node is Ready, with a boot ID.
-// Each report is different.
-func ReportReady(ctx context.Context, nodes client.Client, name, bootID string) error {
-	now := time.Now()
-	return Report(ctx, nodes, name, bootID, Ready(corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status at "+now.Format(time.RFC3339Nano), now))
-}
-
-// Report writes the status of a Node like its kubelet, in one revision. An empty boot ID leaves the
-// old one.
-func Report(ctx context.Context, nodes client.Client, name, bootID string, ready corev1.NodeCondition) error {
-	status := map[string]any{"conditions": []corev1.NodeCondition{ready}}
-	if bootID != "" {
-		status["nodeInfo"] = map[string]any{"bootID": bootID}
-	}
-	return PatchNode(ctx, nodes, "kubelet", name, map[string]any{"status": status})
-}
-
 // Grant writes a ledger with one entry to a policy like the manager, if the policy exists, and then
 // publishes the grant on a Node for its current boot. The caller sets the number and the state of
 // the grant.

@@ -11,9 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	agenthost "github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/agent/reboot"
-	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/hack/wire"
@@ -79,7 +77,7 @@ func startAgent(ctx context.Context, h *host, node string, log logr.Logger) (*ag
 func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (mgr manager.Manager, err error) {
 	mgr, a.reconciler, err = reboot.Assembly{
 		Config: &rest.Config{Host: a.host.run.worker.cluster.Config().Host, Transport: a.line.Wrap(a.host.run.worker.transport)}, Node: node, Engines: []string{machine.Engine},
-		Host:    reboot.Host{BootIDFile: a.host.BootIDFile(), UptimeFile: a.host.UptimeFile(), Root: a.host.dir, Logind: logind{a}, Coordinators: machine.Alone{}},
+		Host:    reboot.Host{BootIDFile: a.host.BootIDFile(), UptimeFile: a.host.UptimeFile(), Root: a.host.dir, Logind: machine.Logind{Machine: a.host.Machine, Pass: a.line.Pass, Call: func() error { return a.host.goDown(a) }}, Coordinators: machine.Alone{}},
 		Metrics: reboot.NewMetrics(prometheus.NewRegistry()), Clock: hasty{&a.host.Clock},
 		Manager: func(options *manager.Options) {
 			options.Logger = log.WithValues("agent", node)
@@ -95,34 +93,4 @@ func (a *agent) newManager(ctx context.Context, node string, log logr.Logger) (m
 		a.host.Listen(a.reconciler.Reports)
 		return nil
 	}))
-}
-
-// logind is the machine's logind as seen by one run of the agent.
-type logind struct{ *agent }
-
-// BlockInhibitors implements reboot.Logind.
-func (l logind) BlockInhibitors(ctx context.Context) ([]agenthost.Inhibitor, error) {
-	if l.host.inhibited.Load() {
-		return []agenthost.Inhibitor{{Who: "chaos", Why: "a fault goes on"}}, l.line.Pass(ctx)
-	}
-	return nil, l.line.Pass(ctx)
-}
-
-// Refuses implements reboot.Logind.
-func (l logind) Refuses(ctx context.Context) (string, error) { return "", l.line.Pass(ctx) }
-
-// Logins implements reboot.Logind. Nobody is logged in.
-func (l logind) Logins(ctx context.Context) ([]agenthost.Login, error) { return nil, l.line.Pass(ctx) }
-
-// GoingDown implements reboot.Logind.
-func (l logind) GoingDown(ctx context.Context) (bool, error) {
-	return l.host.IsLeaving(), l.line.Pass(ctx)
-}
-
-// Reboot implements reboot.Logind.
-func (l logind) Reboot(ctx context.Context, _ v1alpha1.Obstacle) error {
-	if err := l.line.Pass(ctx); err != nil {
-		return err
-	}
-	return l.host.goDown(l.agent)
 }

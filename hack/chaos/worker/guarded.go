@@ -134,13 +134,13 @@ func (i injector) podsComeBack(step schedule.Step) bool {
 	if !s.await(isDraining) {
 		return false
 	}
-	s.host.inhibited.Store(true) // before it, that keeps a node from being granted
-	defer s.host.inhibited.Store(false)
+	s.host.Inhibit(true) // before it, that keeps a node from being granted
+	defer s.host.Inhibit(false)
 	if !s.await(func(*corev1.Node) bool { return w.replaced() >= 2 }) {
 		return false
 	}
 	pause(i.ctx, heldFor)
-	s.host.inhibited.Store(false)
+	s.host.Inhibit(false)
 	pause(i.ctx, 3*time.Second)
 	return true
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/judge"
 	"github.com/reboot-operator/reboot-operator/hack/machine"
-	"github.com/reboot-operator/reboot-operator/hack/testenv"
 )
 
 const (
@@ -25,8 +24,6 @@ const (
 	acceptance, downtime = 30 * time.Millisecond, 100 * time.Millisecond
 	// returnsAfter is the time after a boot at which a need that returns is back.
 	returnsAfter = time.Second
-	// longUp is the uptime of a machine that shows it, before its first reboot.
-	longUp = 13000 * time.Second
 	// again is the delay before a played kubelet or administrator retries a write.
 	again = 100 * time.Millisecond
 )
@@ -40,8 +37,8 @@ type host struct {
 	dir    string
 	// asked is the revision at the time of the last reboot call to logind.
 	asked atomic.Int64
-	// played means that a play uses this machine, and inhibited that a block inhibitor is held on it.
-	played, inhibited atomic.Bool
+	// played means that a play uses this machine.
+	played atomic.Bool
 
 	mu    sync.Mutex
 	name  string // of its Node
@@ -63,12 +60,6 @@ func newHost(r *run, number int) (*host, error) {
 	release := "ID=chaos\nVERSION_ID=1\n"
 	_, err := h.Boot()
 	return h, errors.Join(os.WriteFile(filepath.Join(h.dir, "etc", "os-release"), []byte(release), 0o600), err)
-}
-
-// writeUptime shows the uptime of the host to the agent from now on. It is shorter in each boot, and
-// hours long, so that the agent does not wait for the host to settle.
-func (h *host) writeUptime() {
-	h.run.fail(h.SetUptime(longUp - 10*time.Second*time.Duration(h.Boots())))
 }
 
 // node returns the name of its Node.
@@ -95,15 +86,15 @@ func (h *host) register(ctx context.Context) {
 		if h.number%2 == 1 {
 			node.Labels[pool] = second
 		}
-		node.Status.NodeInfo.BootID = h.BootID()
-		node.Status.Conditions = []corev1.NodeCondition{h.ready()}
+		h.Report(node, h.Ready())
 		return client.IgnoreAlreadyExists(h.run.worker.objects.Create(ctx, node))
 	})
 }
 
-// start starts an agent if the machine is up and none runs.
+// start starts an agent if the machine is up and none runs. The agent ends with the boot.
 func (h *host) start(ctx context.Context) {
 	h.mu.Lock()
+	defer h.AtEnd(h.BootID(), h.kill) // after the unlock
 	defer h.mu.Unlock()
 	if !h.IsUp() || h.agent != nil || ctx.Err() != nil {
 		return
@@ -153,19 +144,13 @@ func (h *host) goDown(a *agent) error {
 
 func (h *host) powerCycle(ctx context.Context, boot string) {
 	pause(ctx, acceptance)
-	halted := h.Halt(boot, judge.Rebooted)
-	h.kill()
-	if !halted {
+	if !h.Halt(boot, judge.Rebooted) {
 		return
 	}
 	h.post(ctx)
 	pause(ctx, downtime)
-	if _, err := h.Boot(); err != nil {
-		h.run.fail(err)
-	}
-	if h.ShowsUptime() {
-		h.writeUptime()
-	}
+	_, err := h.Boot()
+	h.run.fail(err)
 	h.post(ctx)
 	h.run.back.Add(1)
 	h.start(ctx)
@@ -173,22 +158,12 @@ func (h *host) powerCycle(ctx context.Context, boot string) {
 	h.Return()
 }
 
-// post writes what a kubelet reports: whether the node is Ready, and its boot ID.
+// post reports like a kubelet.
 func (h *host) post(ctx context.Context) {
 	insist(ctx, func() error {
 		// The administrator may have deleted the Node.
-		return client.IgnoreNotFound(testenv.Report(ctx, h.run.worker.objects, h.node(), h.BootID(), h.ready()))
+		return client.IgnoreNotFound(h.Post(ctx, h.run.worker.objects, h.node()))
 	})
-}
-
-// ready returns the current Ready condition. Without power it is Unknown, as the node controller
-// would report.
-func (h *host) ready() corev1.NodeCondition {
-	status := corev1.ConditionTrue
-	if !h.IsUp() {
-		status = corev1.ConditionUnknown
-	}
-	return testenv.Ready(status, "Chaos", "", h.Clock.Now())
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/chaos/schedule"
 	"github.com/reboot-operator/reboot-operator/hack/judge"
+	"github.com/reboot-operator/reboot-operator/hack/machine"
 )
 
 // This file has the plays: faults that go on until the operator has coped with them. If it does not
@@ -164,17 +165,19 @@ func (i injector) machineRestored(step schedule.Step) bool {
 		if node == nil || !h.IsUp() || h.IsLeaving() || attempted(node) || len(judge.Unfinished(node)) > 0 {
 			continue
 		}
-		progress := progressOf(node)
-		if progress.Phase != protocol.PhaseRebooting || progress.BootID == h.BootID() || !h.played.CompareAndSwap(false, true) {
+		if !h.played.CompareAndSwap(false, true) {
 			continue
 		}
-		defer h.played.Store(false)
-		h.kill()
-		halted := h.Halt(h.BootID(), judge.Lost)
-		i.fail(h.Restore(progress.BootID))
-		h.post(i.ctx)
-		h.start(i.ctx)
-		return halted
+		id, err := h.Restore(node)
+		i.fail(err)
+		if id != "" {
+			h.post(i.ctx)
+			h.start(i.ctx)
+		}
+		h.played.Store(false)
+		if id != "" {
+			return true
+		}
 	}
 	return false
 }
@@ -186,7 +189,7 @@ func (i injector) bootIDStays(step schedule.Step) bool {
 		return false
 	}
 	defer s.leave()
-	s.host.writeUptime()
+	s.fail(s.host.SetUptime(machine.LongUp))
 	s.host.KeepBootID(true)
 	boots := s.host.Boots()
 	s.host.Stage()
@@ -201,7 +204,7 @@ func (i injector) needReturns(step schedule.Step) bool {
 		return false
 	}
 	defer s.leave()
-	s.host.writeUptime()
+	s.fail(s.host.SetUptime(machine.LongUp))
 	s.host.LetNeedReturn()
 	defer s.host.Repair()
 	s.host.Stage()
