@@ -157,6 +157,9 @@ var _ = Describe("explain and status", func() {
 		for _, screen := range [][]string{{"status"}, {"explain", p.nodes[0]}, {"forecast", p.policy}, {"windows", p.policy}, {"history"}, {"report"}} {
 			Eventually(func() string { return ok(screen...) }).Should(MatchRegexp(`^! no manager has run since .*\n  kubectl get pods -A -l `), screen[0])
 		}
+		_, stderr, err := run([]string{"request", p.nodes[0], "--reason=why"})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stderr).To(HavePrefix("warning: no manager has run since "))
 		Expect(explained(p.nodes[0]).Advice.Text).To(Equal("start the manager: nothing happens without one"))
 		Expect(ok("forecast", p.policy)).To(ContainSubstring("The completion time is unknown. No manager runs"))
 		var drawn output

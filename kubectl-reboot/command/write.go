@@ -138,10 +138,21 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 		written = append(written, object)
 		return nil
 	})
-	if w.wait.on && len(written) > 0 {
+	switch {
+	case len(written) == 0 || w.dryRun != dryRunNone:
+	case w.wait.on:
 		errs = append(errs, w.wait.follow(ctx, w.session, written))
+	default:
+		w.warn(ctx, c)
 	}
 	return errors.Join(errs...)
+}
+
+// warn warns if no manager runs, because then nothing follows from what was written.
+func (w *writeOptions) warn(ctx context.Context, c client.Client) {
+	if now, m := w.session.Clock.Now(), readManager(ctx, c); m.Down(now) {
+		fmt.Fprintln(w.session.ErrOut, "warning: "+m.Trouble(now))
+	}
 }
 
 // forEach does something for each of many objects. It continues after an error, and stops when the

@@ -111,8 +111,17 @@ func TestExamine(t *testing.T) {
 		"needless rights":                   {func(c *installed) { plain(c) }, []string{"Version Warning [] deploy again to limit each to its node"}},
 		"the fallback for an older cluster": {func(c *installed) { c.Minor = 31; plain(c) }, nil},
 		"no manager":                        {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
-		"no manager is Ready":               {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
-		"the manager lags":                  {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not acted on the last change of policy workers"}},
+		"two installations": {
+			func(c *installed) {
+				c.Deployments, c.DaemonSets = append(c.Deployments, c.Deployments[0]), append(c.DaemonSets, c.DaemonSets[0])
+				c.Deployments[1].Namespace, c.DaemonSets[1].Namespace = "old", "old"
+			}, []string{
+				"Manager Problem [] the manager is installed 2 times (reboot-operator-system/reboot-operator-manager, old/reboot-operator-manager): remove all but one",
+				"Agents Problem [] the agent is installed 2 times (reboot-operator-system/reboot-operator-agent, old/reboot-operator-agent)",
+			},
+		},
+		"no manager is Ready": {func(c *installed) { c.Deployments[0].Status.ReadyReplicas = 0 }, []string{"Manager Problem [] no replica of the manager is Ready"}},
+		"the manager lags":    {func(c *installed) { c.policies[0].Generation = 2 }, []string{"Manager Problem [] has not acted on the last change of policy workers"}},
 		"the manager does not grant": {
 			func(c *installed) { Needs(time.Hour)(&c.nodes[0]); c.policies[0] = Policy("workers") }, []string{"Policies Warning [n1] nothing blocks n1, so the manager should grant now"},
 		},

@@ -115,7 +115,23 @@ func version(c Cluster, f *findings) {
 	}
 }
 
+// twice finds a second installation of a part, in another namespace or by another tool. workloads
+// are the namespaces and names of the Deployments or DaemonSets.
+func twice(f *findings, part string, workloads []string) {
+	if len(workloads) > 1 {
+		f.add(Problem, fmt.Sprintf("the %s is installed %d times (%s): remove all but one", part, len(workloads), strings.Join(workloads, ", ")),
+			"kubectl get deployments,daemonsets -A -l "+nameLabel+"="+product)
+	}
+}
+
 func manager(c Cluster, f *findings) {
+	var found []string
+	for i := range c.Deployments {
+		if d := &c.Deployments[i]; isPart(d.Spec.Template.Labels, serverPart) {
+			found = append(found, d.Namespace+"/"+d.Name)
+		}
+	}
+	twice(f, serverPart, found)
 	_, unread := c.Unread[Manager]
 	switch m := c.Manager(); {
 	case m == nil && !unread:
@@ -136,6 +152,13 @@ func manager(c Cluster, f *findings) {
 }
 
 func agents(c Cluster, f *findings) {
+	var found []string
+	for i := range c.DaemonSets {
+		if d := &c.DaemonSets[i]; isPart(d.Spec.Template.Labels, agentPart) {
+			found = append(found, d.Namespace+"/"+d.Name)
+		}
+	}
+	twice(f, agentPart, found)
 	agent := c.Agent()
 	_, unread := c.Unread[Agents]
 	if agent == nil {
