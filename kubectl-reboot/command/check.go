@@ -35,12 +35,12 @@ func checkCommand(s *Session) *cobra.Command {
 - windows that never open or are too short
 - selectors and rings that match no node
 - nodes that another policy selects with the same priority
-- expressions of gates.objects that do not compile
+- expressions of gates.objects that do not compile, and mistakes in PromQL
 - drain rules that can never match
 - a limit that allows no reboot
 
-PromQL is not checked. Without -f it checks the policies of the cluster. With -f
-and no cluster it checks only the file, and warns about the rest.
+Without -f it checks the policies of the cluster. With -f and no cluster it checks
+only the file, and warns about the rest.
 
 It writes nothing. The exit code is 1 if there is a problem, and 0 if there are
 only warnings.`,

@@ -46,6 +46,8 @@ var _ = Describe("check", func() {
 		Entry("a selector that matches nothing", `{nodeSelector: {matchLabels: {pool: nobody}}}`, "policy checked-a selects no node", false),
 		Entry("a conflict", `{nodeSelector: {matchLabels: {example.com/pool: POOL}}}`, "with the same priority, 0: no reboot is granted there", true),
 		Entry("a gate that does not compile", `{nodeSelector: {matchLabels: {checked: "yes"}}, gates: {objects: [{apiVersion: v1, kind: ConfigMap, namespace: default, name: a, expression: "object.status =="}]}}`, "does not compile", true),
+		Entry("a query that is not PromQL", `{nodeSelector: {matchLabels: {checked: "yes"}}, gates: {prometheus: [{name: slo, url: "http://prometheus:9090", query: "sum(rate(errors[5m])"}]}}`, "spec.gates.prometheus[0].query is not valid PromQL: 1:21: parse error: unclosed left parenthesis", true),
+		Entry("a query that is PromQL", `{nodeSelector: {matchLabels: {checked: "yes"}}, gates: {prometheus: [{name: slo, url: "http://prometheus:9090", query: "sum(rate(errors[5m])) > 1"}]}}`, "1 policy checked. Nothing is wrong.", false),
 		Entry("a rule that can never match", `{nodeSelector: {matchLabels: {checked: "yes"}}, drain: {rules: [{podSelector: {matchLabels: {app: db}}}, {podSelector: {matchLabels: {app: db, tier: one}}, action: Skip}]}}`, "spec.drain.rules[1] can never match, because rules[0] matches its pods first", false),
 		Entry("a limit of zero", `{nodeSelector: {matchLabels: {checked: "yes"}}, concurrency: {maxUnavailable: 0}}`, "policy checked-a grants nothing", true),
 	)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/prometheus/promql/parser"
+
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -42,6 +44,7 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 			selected(all, p, is.Conflicts, &f)
 		}
 		rules(p, &f)
+		queries(p, &f)
 		f.check = Windows
 		windowsOf(all, p, &f)
 		f.check = Budgets
@@ -76,6 +79,22 @@ func rules(p *v1alpha1.RebootPolicy, f *findings) {
 				f.add(Warning, fmt.Sprintf("policy %s: spec.drain.rules[%d] can never match, because rules[%d] matches its pods first", p.Name, i, j), "")
 				break
 			}
+		}
+	}
+}
+
+// queries finds queries of gates that Prometheus would refuse, even with its experimental features.
+func queries(p *v1alpha1.RebootPolicy, f *findings) {
+	if p.Spec.Gates == nil {
+		return
+	}
+	f.check = Gates
+	promql := parser.NewParser(parser.Options{
+		EnableExperimentalFunctions: true, ExperimentalDurationExpr: true, EnableExtendedRangeSelectors: true, EnableBinopFillModifiers: true,
+	})
+	for i, gate := range p.Spec.Gates.Prometheus {
+		if _, err := promql.ParseExpr(gate.Query); err != nil {
+			f.add(Problem, fmt.Sprintf("policy %s: spec.gates.prometheus[%d].query is not valid PromQL: %s", p.Name, i, err), "")
 		}
 	}
 }
