@@ -153,31 +153,22 @@ func (z *Zincati) Kill() {
 
 // run reports the steady state, and then finalizes the staged deployment once it is allowed to.
 func (z *Zincati) run(ctx context.Context) {
-	for !z.ask(ctx, "steady-state") {
-		if !pause.For(ctx, clock.RealClock{}, jittered(zincatiRetry)) {
-			return
-		}
-	}
-	for ctx.Err() == nil {
+	steady := false
+	for wait := time.Duration(0); pause.For(ctx, clock.RealClock{}, wait); {
 		list := z.daemon.Deployments()
+		wait = zincatiRetry + rand.N(zincatiRetry/10)
 		switch {
+		case !steady:
+			if steady = z.ask(ctx, "steady-state"); steady {
+				wait = 0
+			}
 		case len(list) == 0 || !list[0].Locked:
-			if !pause.For(ctx, clock.RealClock{}, zincatiPostpones) {
-				return
-			}
+			wait = zincatiPostpones
 		case !z.ask(ctx, "pre-reboot"):
-			if !pause.For(ctx, clock.RealClock{}, jittered(zincatiRetry)) {
-				return
-			}
 		case z.waitsForUsers():
-			if !pause.For(ctx, clock.RealClock{}, zincatiPostpones) {
-				return
-			}
+			wait = zincatiPostpones
 		default:
 			z.finalize(ctx)
-			if !pause.For(ctx, clock.RealClock{}, jittered(zincatiRetry)) {
-				return
-			}
 		}
 	}
 }
@@ -246,5 +237,3 @@ func (z *Zincati) systemctlReboot() {
 		z.note("reboot: " + err.Error())
 	}
 }
-
-func jittered(d time.Duration) time.Duration { return d + rand.N(d/10) }

@@ -20,9 +20,7 @@ type Logind struct {
 // BlockInhibitors implements reboot.Logind.
 func (l Logind) BlockInhibitors(ctx context.Context) ([]host.Inhibitor, error) {
 	err := l.Pass(ctx)
-	l.Machine.mu.Lock()
-	defer l.Machine.mu.Unlock()
-	if l.Machine.inhibited {
+	if read(l.Machine, func() bool { return l.Machine.inhibited }) {
 		return []host.Inhibitor{{Who: "a fault", Why: "it goes on"}}, err
 	}
 	return nil, err
@@ -49,11 +47,7 @@ func (l Logind) Reboot(ctx context.Context, _ v1alpha1.Obstacle) error {
 }
 
 // Inhibit holds a block inhibitor on the machine, or releases it.
-func (m *Machine) Inhibit(hold bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.inhibited = hold
-}
+func (m *Machine) Inhibit(hold bool) { m.set(func() { m.inhibited = hold }) }
 
 // Alone is a reboot.HostCoordinators on a host that nothing else reboots.
 type Alone struct{}

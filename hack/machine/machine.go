@@ -65,6 +65,19 @@ func New(name, bootIDFile string, record func(event judge.MachineEvent, boot str
 	return &Machine{Name: name, file: bootIDFile, record: record, boot: name + "-boot-0", running: 1, staged: 1}
 }
 
+func (m *Machine) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+// read returns a part of the state of a machine under its lock.
+func read[T any](m *Machine, value func() T) T {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return value()
+}
+
 // Boot boots the machine with the staged version and returns the ID of the boot. It returns an
 // empty text if the machine is up or was scrapped.
 func (m *Machine) Boot() (id string, err error) {
@@ -120,29 +133,19 @@ func (m *Machine) UptimeFile() string { return m.file + ".uptime" }
 
 // SetUptime sets the uptime of this boot, and lets agents read it in this boot and later ones.
 func (m *Machine) SetUptime(up time.Duration) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.since = time.Now().Add(-up)
-	return m.showUptime()
+	m.set(func() { m.since = time.Now().Add(-up) })
+	return m.Tick()
 }
 
 // Tick lets agents read the uptime as it is now.
-func (m *Machine) Tick() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.showUptime()
-}
+func (m *Machine) Tick() error { return read(m, m.showUptime) }
 
 func (m *Machine) showUptime() error {
 	return write(m.UptimeFile(), fmt.Sprintf("%.2f 0.00\n", time.Since(m.since).Seconds()))
 }
 
 // Boots returns how often the machine has booted.
-func (m *Machine) Boots() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.boots
-}
+func (m *Machine) Boots() int { return read(m, func() int { return m.boots }) }
 
 // Restore restores a machine that is up to a snapshot of the boot before the last reboot that its
 // Node shows, in which the last update was staged. Its uptime goes on. It returns the ID of that boot,
@@ -166,32 +169,16 @@ func (m *Machine) Restore(node *corev1.Node) (id string, err error) {
 
 // KeepBootID makes later boots have the ID of the current one, as if the machine was a container, or
 // ends that.
-func (m *Machine) KeepBootID(keep bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.keepsBootID = keep
-}
+func (m *Machine) KeepBootID(keep bool) { m.set(func() { m.keepsBootID = keep }) }
 
 // KeepsBootID reports whether the next boot has the ID of the current one.
-func (m *Machine) KeepsBootID() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.keepsBootID
-}
+func (m *Machine) KeepsBootID() bool { return read(m, func() bool { return m.keepsBootID }) }
 
 // IsOdd reports whether the machine keeps its boot ID or has a need that returns.
-func (m *Machine) IsOdd() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.keepsBootID || m.needReturns
-}
+func (m *Machine) IsOdd() bool { return read(m, func() bool { return m.keepsBootID || m.needReturns }) }
 
 // LetNeedReturn makes Return report needs, which have no version.
-func (m *Machine) LetNeedReturn() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.needReturns = true
-}
+func (m *Machine) LetNeedReturn() { m.set(func() { m.needReturns = true }) }
 
 // Return reports again the need that the last boot should have ended, if that need returns.
 func (m *Machine) Return() {
@@ -219,32 +206,18 @@ func (m *Machine) Repair() {
 }
 
 // BootID returns the ID of the current or the last boot.
-func (m *Machine) BootID() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.boot
-}
+func (m *Machine) BootID() string { return read(m, func() string { return m.boot }) }
 
 // IsIn reports whether the machine is up in the given boot.
 func (m *Machine) IsIn(boot string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.up && m.boot == boot
+	return read(m, func() bool { return m.up && m.boot == boot })
 }
 
 // IsUp reports whether the machine is up. It may be going down.
-func (m *Machine) IsUp() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.up
-}
+func (m *Machine) IsUp() bool { return read(m, func() bool { return m.up }) }
 
 // IsScrapped reports whether the machine was removed.
-func (m *Machine) IsScrapped() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.scrapped
-}
+func (m *Machine) IsScrapped() bool { return read(m, func() bool { return m.scrapped }) }
 
 // Unfinished returns what the machine waits for. It is empty if the machine runs the staged
 // version, or was scrapped.
@@ -313,11 +286,7 @@ func (m *Machine) Leave() (boot string, accepted bool) {
 }
 
 // IsLeaving reports whether logind has accepted a reboot of this boot, or the machine is down.
-func (m *Machine) IsLeaving() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.leaving || !m.up
-}
+func (m *Machine) IsLeaving() bool { return read(m, func() bool { return m.leaving || !m.up }) }
 
 // AtEnd calls a function at the end of a boot. It calls it at once and returns false if that boot
 // has ended.
@@ -372,7 +341,5 @@ func (m *Machine) Scrap() {
 
 // Provide adds another machine of the same name with the newest version. It is powered off.
 func (m *Machine) Provide() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.scrapped, m.keepsBootID, m.needReturns = false, false, false
+	m.set(func() { m.scrapped, m.keepsBootID, m.needReturns = false, false, false })
 }
