@@ -23,7 +23,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -82,7 +82,7 @@ func (a *announcer) finished(s *state, n *record.Node, t underway.Reboot, uncord
 	a.notifyOfNode(s.Policy, n.Name, v1alpha1.NotifyBack, fmt.Sprintf("Policy %s: node %s is back in service after %s", s.Policy.Name, n.Name,
 		s.Now.Sub(t.Entry.At.Time).Round(time.Second)))
 	if uncordoned {
-		a.recorder.Eventf(eventing.Node(n.Name, n.UID), nil, corev1.EventTypeNormal, string(v1alpha1.ReasonUncordoned), "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
+		a.recorder.Eventf(lifecycle.NodeReference(n.Name, n.UID), nil, corev1.EventTypeNormal, string(v1alpha1.ReasonUncordoned), "Uncordon", "uncordoned after the reboot (number %d)", t.Entry.Seq)
 	}
 }
 
@@ -130,7 +130,7 @@ func (a *announcer) explained(s *state, n *record.Node, was v1alpha1.Reason, d p
 	case v1alpha1.ReasonUndrainablePod, v1alpha1.ReasonBlockingPod:
 		a.both(s, n, eventKind{corev1.EventTypeWarning, d.Reason, "Decide"}, "node %s is not rebooted: %s", n.Name, d.Message)
 	case v1alpha1.ReasonPolicyConflict, v1alpha1.ReasonRecordUnreadable:
-		a.recorder.Eventf(eventing.Node(n.Name, n.UID), nil, corev1.EventTypeWarning, string(d.Reason), "Decide", "%s", d.Message)
+		a.recorder.Eventf(lifecycle.NodeReference(n.Name, n.UID), nil, corev1.EventTypeWarning, string(d.Reason), "Decide", "%s", d.Message)
 	}
 }
 
@@ -260,7 +260,7 @@ type eventKind struct {
 // have no resourceVersion, so events that are repeated within minutes become a series. A node that
 // comes and goes does not cause a flood of events.
 func (a *announcer) both(s *state, n *record.Node, e eventKind, note string, args ...any) {
-	node, p := eventing.Node(n.Name, n.UID), policyReference(s.Policy.Name, s.Policy.UID)
+	node, p := lifecycle.NodeReference(n.Name, n.UID), policyReference(s.Policy.Name, s.Policy.UID)
 	a.recorder.Eventf(node, p, e.kind, string(e.reason), e.action, note, args...)
 	a.recorder.Eventf(p, node, e.kind, string(e.reason), e.action, note, args...)
 }
@@ -314,7 +314,7 @@ func (a *announcer) lost(s *state, t underway.Reboot) {
 		return
 	}
 	a.failed(s, t.Entry.Node, "lost", t.Message)
-	a.recorder.Eventf(policyReference(s.Policy.Name, s.Policy.UID), eventing.Node(t.Entry.Node, t.Entry.NodeUID), corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
+	a.recorder.Eventf(policyReference(s.Policy.Name, s.Policy.UID), lifecycle.NodeReference(t.Entry.Node, t.Entry.NodeUID), corev1.EventTypeWarning, v1alpha1.EventRebootLost, "AwaitBoot", "node %s: %s", t.Entry.Node, t.Message)
 }
 
 // cancelledEarly returns an attempt whose grant was cancelled before it disturbed the node.

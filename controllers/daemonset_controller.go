@@ -27,7 +27,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/config/agent"
 	"github.com/reboot-operator/reboot-operator/controllers/agentset"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // DaemonSetReconciler creates the agents' DaemonSet, keeps it up to date, and removes it with the
@@ -55,7 +55,7 @@ func SetupAgents(mgr ctrl.Manager, o Options) error {
 	r := &DaemonSetReconciler{
 		Client:   mgr.GetClient(),
 		Live:     mgr.GetAPIReader(),
-		Recorder: eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
+		Recorder: lifecycle.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
 		Template: agentset.Template{Manifest: agent.Manifest(), Namespace: o.Namespace, Image: o.AgentImage, Args: o.AgentArgs},
 	}
 	return r.SetupWithManager(mgr)

@@ -26,7 +26,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // announcing returns an announcer with a recorder, and a state with one node that needs a reboot
@@ -370,7 +370,7 @@ func TestObserveReleases_LostNodesAreEventsOfTheirOwn(t *testing.T) {
 		released = append(released, underway.Reboot{Entry: e, Action: underway.ReleaseEntry, Reason: v1alpha1.ReasonNodeGoneInReboot})
 	}
 	r.observeReleases(t.Context(), s, plan.Plan{Reboots: released})
-	if diff := cmp.Diff([]runtime.Object{eventing.Node("a", "1"), eventing.Node("b", "2")}, recorder.related); diff != "" {
+	if diff := cmp.Diff([]runtime.Object{lifecycle.NodeReference("a", "1"), lifecycle.NodeReference("b", "2")}, recorder.related); diff != "" {
 		t.Errorf("the events are related to (-want +got):\n%s", diff)
 	}
 }

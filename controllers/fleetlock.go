@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	fleetlockserver "github.com/reboot-operator/reboot-operator/controllers/fleetlock/server"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // FleetLockOptions are the flags of the FleetLock server.
@@ -66,7 +66,7 @@ func SetupFleetLock(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	s := &fleetlockserver.Server{
 		Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Hold: f.Hold,
-		Recorder:  eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
+		Recorder:  lifecycle.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)},
 		Namespace: o.Namespace, CheckSource: f.CheckSource,
 	}
 	if f.Requests {

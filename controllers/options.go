@@ -34,7 +34,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
 	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
@@ -212,7 +211,7 @@ func (o *Options) metrics() metricsserver.Options {
 // SetupPolicies registers the controller of policies. Windows, back-offs and time-outs use the
 // clock.
 func SetupPolicies(mgr ctrl.Manager, o Options, now clock.PassiveClock) error {
-	recorder := eventing.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
+	recorder := lifecycle.Recorder{EventRecorder: mgr.GetEventRecorder(v1alpha1.FieldOwnerManager)}
 	counted := NewMetrics(metrics.Registry)
 	notifier, err := NewNotifier(mgr, recorder, counted, o.Namespace, clock.RealClock{})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 // podFeed is the state of the stream of the node's pods.
@@ -57,7 +57,7 @@ func (r *run) followPods(ctx context.Context) {
 			logr.FromContextOrDiscard(ctx).Error(err, "Reading the node's pods again later", "attempts", attempts)
 			r.send(ctx, func(p *progress, _ time.Time) error { p.unreadable(err); return nil })
 		}
-		pause.For(ctx, r.Clock, backoff(attempts, rand.Float64()))
+		lifecycle.Pause(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 
@@ -239,7 +239,7 @@ func (r *run) keepBudgets(ctx context.Context, namespace string) {
 		if err != nil && ctx.Err() == nil {
 			logr.FromContextOrDiscard(ctx).Error(err, "Watching PodDisruptionBudgets again later", "namespace", namespace)
 		}
-		pause.For(ctx, r.Clock, backoff(attempts, rand.Float64()))
+		lifecycle.Pause(ctx, r.Clock, backoff(attempts, rand.Float64()))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -61,7 +61,7 @@ func (r *run) outlast(ctx context.Context) (request context.Context, over contex
 			return
 		case <-ctx.Done():
 		}
-		pause.For(request, r.Clock, requestGrace)
+		lifecycle.Pause(request, r.Clock, requestGrace)
 		over()
 	})
 	return request, over

@@ -15,7 +15,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
 
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
@@ -121,7 +121,7 @@ func (s Supervisor) Run(ctx context.Context, session Session) {
 			failures = 1
 		}
 		wait := timing.Backoff(failures, firstPause, lastPause)
-		if !pause.For(ctx, s.Clock, wait/2+rand.N(wait)) {
+		if !lifecycle.Pause(ctx, s.Clock, wait/2+rand.N(wait)) {
 			return
 		}
 	}

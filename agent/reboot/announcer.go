@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/nodepatch"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -25,14 +25,14 @@ import (
 // announcer emits the events of the agent's Node. Except for notice and warn, its methods are
 // called after the write, or the reply of logind, that justifies their events.
 type announcer struct {
-	recorder eventing.Recorder
+	recorder lifecycle.Recorder
 	// announced holds the last value of each event that is emitted only once per value.
 	announced map[string]string
 }
 
 // newAnnouncer returns an announcer with a recorder that acts as the node.
 func newAnnouncer(recorder events.EventRecorder) *announcer {
-	return &announcer{recorder: eventing.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
+	return &announcer{recorder: lifecycle.Recorder{EventRecorder: recorder}, announced: map[string]string{}}
 }
 
 // notice reports what prevents progress: an unreadable record once for each of its values, and pods
@@ -51,7 +51,7 @@ func (a *announcer) notice(node *corev1.Node, o step.Observation, inTheWay []dra
 		first := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Namespace: blocked[0].Namespace, Name: blocked[0].Name, UID: blocked[0].UID,
 		}}
-		a.recorder.Eventf(eventing.Node(node.Name, node.UID), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
+		a.recorder.Eventf(lifecycle.NodeReference(node.Name, node.UID), first, corev1.EventTypeWarning, v1alpha1.EventEvictionBlocked, "Evict",
 			"the drain waits for %s", pods(blocked))
 	}
 }
@@ -170,7 +170,7 @@ func (a *announcer) accepted(node *corev1.Node, o step.Observation) {
 }
 
 func (a *announcer) refused(node *corev1.Node, message string) {
-	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
+	a.recorder.Eventf(lifecycle.NodeReference(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonRebootRefused), "Reboot", "%s", message)
 }
 
 // unwritten reports that the API server refuses a write of a step, once for each kind of step until
@@ -198,7 +198,7 @@ func (a *announcer) unwritten(node *corev1.Node, next step.Step, err error) {
 	if !nodepatch.IsUndone(err) {
 		why = "the API server refuses what the agent writes: " + why
 	}
-	a.recorder.Eventf(eventing.Node(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonNodeWriteRefused), "Write",
+	a.recorder.Eventf(lifecycle.NodeReference(node.Name, node.UID), nil, corev1.EventTypeWarning, string(v1alpha1.ReasonNodeWriteRefused), "Write",
 		"%s: %s", problem, why)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine"
 	"github.com/reboot-operator/reboot-operator/agent/step"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // Looker checks the pods of a node. Package drain implements it.
@@ -57,7 +57,7 @@ func (l *lookout) run(ctx context.Context, asked protocol.Preflight) {
 		}
 		ctrl.LoggerFrom(ctx).Error(err, "Looking at the node's pods again later", "RebootPolicy", asked.Policy)
 		l.put(failed)
-		pause.For(ctx, l.clock, step.LookRetry)
+		lifecycle.Pause(ctx, l.clock, step.LookRetry)
 	}
 }
 

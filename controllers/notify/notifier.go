@@ -18,8 +18,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 const (
@@ -160,7 +160,7 @@ func (w *worker) run(ctx context.Context) {
 			return
 		}
 		if d.Event == v1alpha1.NotifyFailed {
-			if !pause.For(ctx, w.clock, grouping) {
+			if !lifecycle.Pause(ctx, w.clock, grouping) {
 				return
 			}
 			d = w.gather(d)
@@ -222,7 +222,7 @@ func (w *worker) deliver(ctx context.Context, d delivery) {
 			return
 		}
 		ctrl.LoggerFrom(ctx).Info("Could not deliver a notification, trying again", "secret", d.secret, "event", d.Event, "reason", err.Error())
-		if !pause.For(ctx, w.clock, pauses[attempt]) {
+		if !lifecycle.Pause(ctx, w.clock, pauses[attempt]) {
 			return
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/engine/rpmostree"
 	"github.com/reboot-operator/reboot-operator/agent/host"
 	"github.com/reboot-operator/reboot-operator/hack/hosttest"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // zincatiName is the name of the engine of machines that Zincati updates.
@@ -154,7 +154,7 @@ func (z *Zincati) Kill() {
 // run reports the steady state, and then finalizes the staged deployment once it is allowed to.
 func (z *Zincati) run(ctx context.Context) {
 	steady := false
-	for wait := time.Duration(0); pause.For(ctx, clock.RealClock{}, wait); {
+	for wait := time.Duration(0); lifecycle.Pause(ctx, clock.RealClock{}, wait); {
 		list := z.daemon.Deployments()
 		wait = zincatiRetry + rand.N(zincatiRetry/10)
 		switch {

@@ -1,5 +1,6 @@
-// Package lifecycle starts and stops the manager and the agent. Both survive being killed at any
-// line, so they do not wait for anything that does not stop in time.
+// Package lifecycle starts and stops the manager and the agent, and has how both record events and
+// pause. Both survive being killed at any line, so they do not wait for anything that does not stop
+// in time.
 package lifecycle
 
 import (

@@ -19,7 +19,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/reading"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
 
@@ -230,6 +230,6 @@ func (w *watcher) wait(ctx context.Context, most time.Duration) {
 	case <-ctx.Done():
 	case <-over:
 	case <-w.changed:
-		pause.For(ctx, w.session.Clock, calm)
+		lifecycle.Pause(ctx, w.session.Clock, calm)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/agent/engine/service"
 	"github.com/reboot-operator/reboot-operator/agent/host"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/internal/message"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
 )
 
 const (
@@ -59,7 +59,7 @@ type Driver struct {
 // would enforce its time-out. Errors are reported, and the next round tries again.
 func (d *Driver) Run(ctx context.Context) {
 	var last Round
-	for wait := rand.N(d.Period/10 + 1); pause.For(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
+	for wait := rand.N(d.Period/10 + 1); lifecycle.Pause(ctx, d.Clock, wait); wait = d.Period + rand.N(d.Period/10+1) {
 		round, err := d.try(ctx)
 		if err != nil {
 			round = Round{Outcome: OutcomeFailed, Err: err}

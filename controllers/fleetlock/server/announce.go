@@ -10,7 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/fleetlock"
-	"github.com/reboot-operator/reboot-operator/internal/eventing"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // announceEvery limits the events about refused clients, because anyone who can reach the port can
@@ -47,6 +47,6 @@ func (a *announcer) refused(nodes []corev1.Node, answer fleetlock.Answer) {
 		emit(&corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: a.namespace})
 	}
 	for i := range nodes[:min(len(nodes), maxAnnounced)] {
-		emit(eventing.Node(nodes[i].Name, nodes[i].UID))
+		emit(lifecycle.NodeReference(nodes[i].Name, nodes[i].UID))
 	}
 }

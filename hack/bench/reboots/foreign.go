@@ -17,7 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/bench/figures"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
 )
 
@@ -75,7 +75,7 @@ func (b *bench) runForeign(ctx context.Context) (written int, err error) {
 
 // write plays another program that writes a Node until ctx ends. It returns the number of writes.
 func (b *bench) write(ctx context.Context, node string) (written int) {
-	for n := 0; pause.For(ctx, clock.RealClock{}, time.Second/foreignWrites); n++ {
+	for n := 0; lifecycle.Pause(ctx, clock.RealClock{}, time.Second/foreignWrites); n++ {
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/foreign":"%d"}}}`, n))
 		if b.fleet.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, patch) == nil {
 			written++

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/fleet/timeline"
 	"github.com/reboot-operator/reboot-operator/hack/hosttest"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
@@ -56,7 +56,7 @@ func (b *bench) rest(ctx context.Context, policy *fleet.Policy) error {
 
 func (b *bench) count(ctx context.Context) error {
 	from := time.Now()
-	if !pause.For(ctx, clock.RealClock{}, rest) {
+	if !lifecycle.Pause(ctx, clock.RealClock{}, rest) {
 		return ctx.Err()
 	}
 	b.result.atRest.memory = figures.Largest(process.Memory{}, b.fleet.Agents())

@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/hack/embedded/process"
 	"github.com/reboot-operator/reboot-operator/hack/fleet"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 const (
@@ -131,12 +131,12 @@ func (m *managed) start(ctx context.Context, s *size) (err error) {
 
 // rest measures the manager while no node needs a reboot.
 func (m *managed) rest(ctx context.Context, s *size) error {
-	if !pause.For(ctx, clock.RealClock{}, m.options.settle) {
+	if !lifecycle.Pause(ctx, clock.RealClock{}, m.options.settle) {
 		return ctx.Err()
 	}
 	from, beaten := time.Now(), m.lab.beats.Load()
 	cpu, err := spent(s.manager, func() error {
-		pause.For(ctx, clock.RealClock{}, s.rest)
+		lifecycle.Pause(ctx, clock.RealClock{}, s.rest)
 		return ctx.Err()
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/hack/agents"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // selected selects the nodes that will need reboots.
@@ -130,7 +130,7 @@ func (r *reboots) reboot(ctx context.Context, node *corev1.Node) error {
 	if err := r.play(ctx, node, agents.Start(time.Now()), agents.Commit(time.Now())); err != nil {
 		return err
 	}
-	if !pause.For(ctx, clock.RealClock{}, r.down) {
+	if !lifecycle.Pause(ctx, clock.RealClock{}, r.down) {
 		return ctx.Err()
 	}
 	now := time.Now()

@@ -17,7 +17,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/hack/machine"
 	"github.com/reboot-operator/reboot-operator/hack/simulation/apiserver"
-	"github.com/reboot-operator/reboot-operator/internal/pause"
+	"github.com/reboot-operator/reboot-operator/internal/lifecycle"
 )
 
 // ErrDead is the result of every request of a process that was killed. Nobody acts on it any more.
@@ -56,7 +56,7 @@ func (p *Process) Pass() bool { return p.Gate.Pass(p.Context) }
 
 // Wait waits, and reports whether the context is still alive.
 func Wait(ctx context.Context, d time.Duration) bool {
-	return pause.For(ctx, clock.RealClock{}, d) && ctx.Err() == nil
+	return lifecycle.Pause(ctx, clock.RealClock{}, d) && ctx.Err() == nil
 }
 
 // Conditions describes how requests and watches fail. Probabilities are per request, or per

@@ -1,5 +1,4 @@
-// Package eventing holds what the events of the manager and the agent have in common.
-package eventing
+package lifecycle
 
 import (
 	"fmt"
@@ -21,8 +20,8 @@ func (r Recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 	r.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", message.Shorten(message.MaxNoteBytes, fmt.Sprintf(note, args...)))
 }
 
-// Node returns a reference to a Node without its version, so that repeated events become a series.
+// NodeReference returns a reference to a Node without its version, so that repeated events become a series.
 // It has the UID, by which `kubectl describe node` finds events.
-func Node(name string, uid types.UID) *corev1.ObjectReference {
+func NodeReference(name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}
 }

@@ -1,4 +1,4 @@
-package pause
+package lifecycle
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-func TestFor_EndsWithThePauseOrTheContext(t *testing.T) {
+func TestPause_EndsWithThePauseOrTheContext(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ends, lasts time.Duration
 		over        bool
@@ -25,7 +25,7 @@ func TestFor_EndsWithThePauseOrTheContext(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tc.ends)
 				defer cancel()
 				began := time.Now()
-				if over := For(ctx, clock.RealClock{}, tc.lasts); over != tc.over {
+				if over := Pause(ctx, clock.RealClock{}, tc.lasts); over != tc.over {
 					t.Errorf("over: %v", over)
 				}
 				if took := time.Since(began); took != max(0, min(tc.ends, tc.lasts)) {

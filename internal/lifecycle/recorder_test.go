@@ -1,4 +1,4 @@
-package eventing
+package lifecycle
 
 import (
 	"strings"
