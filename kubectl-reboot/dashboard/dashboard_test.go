@@ -236,6 +236,9 @@ func TestRender_Nothing(t *testing.T) {
 			t.Errorf("%s: %s", what, html)
 		}
 	}
+	if html := rendered(t, fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, nil, Now), dashboard.Options{}).Sections["policies"]; !strings.Contains(html, "<dt>up to date</dt><dd>no node</dd>") {
+		t.Errorf("a policy without nodes: %s", html)
+	}
 	page := rendered(t, fleet.New(nil, nil, Now), dashboard.Options{})
 	for section, want := range map[string]string{"policies": "No RebootPolicy.", "forecast": "No RebootPolicy.", "attention": "Nothing needs you."} {
 		if !strings.Contains(page.Sections[section], want) {

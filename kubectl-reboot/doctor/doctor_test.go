@@ -81,7 +81,9 @@ func budget(healthy, expected int32) policyv1.PodDisruptionBudget {
 }
 
 func (c *installed) examine() doctor.Diagnosis {
+	manager := c.Fleet.Manager
 	c.Fleet = fleet.New(c.policies, c.nodes, Now)
+	c.Fleet.Manager = manager
 	return doctor.Examine(c.Cluster)
 }
 
@@ -111,6 +113,15 @@ func TestExamine(t *testing.T) {
 		"needless rights":                   {func(c *installed) { plain(c) }, []string{"Version Warning [] deploy again to limit each to its node"}},
 		"the fallback for an older cluster": {func(c *installed) { c.Minor = 31; plain(c) }, nil},
 		"no manager":                        {func(c *installed) { c.Deployments = nil }, []string{"Manager Problem [] the Deployment of the manager is missing"}},
+		"a manager that has stopped": {
+			func(c *installed) {
+				c.Fleet.Manager = fleet.ManagerOf([]coordinationv1.Lease{lease("m", -time.Hour)}, nil)
+			},
+			[]string{"Manager Problem [] no manager has run since Mon 2026-11-23 14:48:00 UTC"},
+		},
+		"a manager of whom nothing is known": {
+			func(c *installed) { c.Fleet.Manager = fleet.ManagerOf(nil, forbidden) }, []string{"Manager Unchecked [] it is unknown whether a manager runs: "},
+		},
 		"two installations": {
 			func(c *installed) {
 				c.Deployments, c.DaemonSets = append(c.Deployments, c.Deployments[0]), append(c.DaemonSets, c.DaemonSets[0])
@@ -395,6 +406,22 @@ func TestExamine_Helm(t *testing.T) {
 					t.Errorf("%s: %s: %s, want %s", name, f.Message, f.Command, want)
 				}
 			}
+		}
+	}
+}
+
+// TestExamine_GitOps tests that an installation by Flux or Argo CD gets commands for these.
+func TestExamine_GitOps(t *testing.T) {
+	for want, of := range map[string]metav1.ObjectMeta{
+		"kubectl edit helmrelease --namespace flux-system reboots":  {Labels: map[string]string{"helm.toolkit.fluxcd.io/name": "reboots", "helm.toolkit.fluxcd.io/namespace": "flux-system"}},
+		"flux reconcile kustomization --namespace flux-system apps": {Labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
+		"argocd app sync reboots":                                   {Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "reboots:apps/Deployment:ns/manager"}},
+	} {
+		c := healthy()
+		c.Deployments[0].Labels, c.Deployments[0].Annotations = of.Labels, of.Annotations
+		c.Missing = c.NeededRights()[:1]
+		if got := c.examine().Findings[0].Command; got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -76,6 +76,16 @@ func TestLines(t *testing.T) {
 				Condition(corev1.NodeDrainInProgress, corev1.ConditionTrue, "Draining", 2*time.Minute,
 					"The drain waits for default/db-0 (PodDisruptionBudget db). The drain may take until Mon 2026-11-23 16:05:30 UTC; then the node is uncordoned and backs off.")),
 		}},
+		"hooks": {policies(Policy("w", Holds("n1", 7, 20*time.Minute), Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup", "example.com/raid"}}
+		}))), []corev1.Node{needy(func(n *corev1.Node) {
+			phase := protocol.BeginHooks(v1alpha1.LedgerEntry{Node: "n1", Seq: 7}, "w", n.Status.NodeInfo.BootID, v1alpha1.HooksBefore,
+				[]v1alpha1.AnnotationKey{"example.com/backup", "example.com/raid"}, Ago(15*time.Minute).Time)
+			n.Annotations[v1alpha1.AnnotationHooks] = phase.String()
+		})}},
+		"past-its-deadline": {policies(Policy("w", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Deadline = &v1alpha1.Duration{Duration: 24 * time.Hour}
+		}))), []corev1.Node{needy()}},
 		"settling": {policies(Policy("w", Holds("n1", 7, 3*time.Minute))), []corev1.Node{
 			Node("n1", "w", Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseRebooting, 2*time.Minute), Booted(20*time.Second),
 				permitted(corev1.ConditionTrue, v1alpha1.ReasonGranted, "")),

@@ -154,6 +154,26 @@ func TestFleet_Silent(t *testing.T) {
 	}
 }
 
+// TestFleet_Unknown tests that nodes whose agents cannot report now count, unless it is known that
+// they need a reboot or they are being rebooted.
+func TestFleet_Unknown(t *testing.T) {
+	silent := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
+	windows := func(n *corev1.Node) { n.Labels[corev1.LabelOSStable] = string(corev1.Windows) }
+	policy := Policy("w", AgentsMissing("gone"), Holds("rebooting", 7, time.Minute))
+	f := fleet.New([]v1alpha1.RebootPolicy{policy}, []corev1.Node{
+		Node("well", "w"), Node("gone", "w"), Node("down", "w", NotReady), Node("down-too", "w", NotReady), Node("other", "none", NotReady),
+		Node("needs", "w", NotReady, Needs(time.Hour)), Node("windows", "w", NotReady, silent, windows),
+		Node("rebooting", "w", NotReady, Granted("w", 7, time.Minute), Progressed(7, protocol.PhaseRebooting, time.Minute)),
+	}, Now)
+	if got := f.Unknown(&policy); got != 3 {
+		t.Errorf("%d nodes are unknown, want gone, down and down-too", got)
+	}
+	f = fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{Node("silent", "w", silent)}, Now)
+	if got := f.Unknown(f.Policy("w")); got != 1 {
+		t.Errorf("%d nodes are unknown, want the silent one", got)
+	}
+}
+
 // TestFleet_Next tests that the earliest change of any policy counts, wherever it is in the list.
 func TestFleet_Next(t *testing.T) {
 	early := Spec(func(s *v1alpha1.RebootPolicySpec) {

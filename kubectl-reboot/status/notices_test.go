@@ -68,6 +68,12 @@ func TestAttention(t *testing.T) {
 	unreported := func(n *corev1.Node) { n.Status.Conditions = n.Status.Conditions[:1] }
 	needs := Needs(2 * time.Hour)
 	controlPlane := func(n *corev1.Node) { n.Labels["node-role.kubernetes.io/control-plane"] = "" }
+	due := func(d time.Duration) func(*v1alpha1.RebootPolicy) {
+		return Spec(func(s *v1alpha1.RebootPolicySpec) { s.Deadline = &v1alpha1.Duration{Duration: d} })
+	}
+	bare := func(name string, options ...func(*corev1.Node)) corev1.Node {
+		return Node(name, "workers", append(options, blocked(v1alpha1.ReasonCoordinatorConflict, name+" is active"))...)
+	}
 	never := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Blackouts = []v1alpha1.Blackout{{Name: "long", From: "2026-01-01", To: "2029-01-01"}}
 	})
@@ -109,6 +115,37 @@ func TestAttention(t *testing.T) {
 		},
 		"a control-plane node that is down, and a worker waits": {
 			one(Policy("workers", AtMost("2"), Weeknights), Node("n1", "workers", controlPlane, Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", 3*time.Hour)), Node("n2", "workers", needs)), nil,
+		},
+		"a cordoned node that waits for itself only": {
+			one(Policy("workers", Weeknights), Node("n1", "workers", needs, cordoned(2*time.Hour)), Node("n2", "workers")), nil,
+		},
+		"a deadline that is near": {
+			one(Policy("workers", Weeknights, due(150*time.Minute)), Node("n1", "workers", needs), Node("n2", "workers", needs)),
+			[]string{"DeadlineNear [] policy workers: | kubectl reboot forecast workers"},
+		},
+		"a deadline that is far away": {one(Policy("workers", Weeknights, due(48*time.Hour)), Node("n1", "workers", needs)), nil},
+		"an urgent period that is over": {
+			one(Policy("workers", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Urgent = &v1alpha1.Urgent{All: &v1alpha1.UrgentPeriod{Until: Ago(time.Hour), Reason: "CVE-2026-12345"}}
+			})), Node("n1", "workers", needs)), nil,
+		},
+		"an invalid policy that keeps nodes from another one": {
+			fleet.New([]v1alpha1.RebootPolicy{Policy("low"), Policy("high", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.NodeSelector, s.Priority, s.Windows[0].TimeZone = nil, 5, "Mars/Olympus"
+			}), func(p *v1alpha1.RebootPolicy) {
+				p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: string(v1alpha1.ReasonInvalid), ObservedGeneration: 1}}
+			})}, []corev1.Node{Node("n1", "low")}, Now),
+			[]string{
+				"Invalid [] policy high is not in force: | kubectl edit rbp high",
+				"Conflict [n1] policy high is invalid and keeps 1 node of policy low, which has a lower priority: no reboot is granted there | kubectl edit rbp high",
+			},
+		},
+		"five causes of one reason": {
+			one(Policy("workers"), bare("a", needs), bare("b", needs), bare("c", needs), bare("d", needs), bare("e", needs)),
+			[]string{
+				"Blocked [a] a: CoordinatorConflict: a is active | kubectl reboot explain a", "Blocked [b] b: CoordinatorConflict: b is active | kubectl reboot explain b", "Blocked [c] c: CoordinatorConflict: c is active | kubectl reboot explain c",
+				"Blocked [d e] d, e: CoordinatorConflict: for other causes | kubectl reboot explain d",
+			},
 		},
 		"windows that never open": {
 			one(Policy("workers", Weeknights, never), Node("n1", "workers", needs)),

@@ -130,6 +130,10 @@ func TestLines_NamesWhoUsesUpTheLimit(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	quiet := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights)}, []corev1.Node{Node("n1", "workers"), Node("n2", "workers")}, Now)
+	frozen := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Windows[0].Days, s.Blackouts = []v1alpha1.Day{"Mon"}, []v1alpha1.Blackout{{Name: "long", From: "2026-11-24", To: "2029-01-01"}}
+		s.Windows[0].Start = "01:00"
+	}))}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	due := fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{Node("n1", "workers", Needs(time.Hour))}, Now)
 	both := fleet.New([]v1alpha1.RebootPolicy{Policy("workers", Halted("1 node failed"), Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Pause = &v1alpha1.Pause{Reason: "Black Friday"}
@@ -169,6 +173,7 @@ func TestLines(t *testing.T) {
 		"120-columns":         {status.Of(busy()), terminal.Look{Width: 120}},
 		"colour":              {status.Of(busy()), terminal.Look{Width: 120, Theme: terminal.Theme{Color: true}}},
 		"one-policy":          {status.Of(busy(), "workers"), terminal.Look{Width: 80}},
+		"never-open":          {status.Of(frozen), terminal.Look{Width: 100}},
 		"nothing-to-do":       {status.Of(quiet), terminal.Look{Width: 80}},
 		"versions":            {status.Of(versions()), terminal.Look{}},
 		"due":                 {status.Of(due), terminal.Look{Width: 80}},
