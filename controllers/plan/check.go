@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,13 +148,25 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 	if !o.waitsForHours() {
 		return o
 	}
-	if then := c.first(afterHours, n); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
+	if then := cmp.Or(c.first(afterHours, n), c.downForLong(n)); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
 		o.then = &then.Block
 		o.Message += fmt.Sprintf("; then it will wait for another reason (%s): %s", then.Reason, then.Message)
 	} else if r := c.pods.result(n); r != nil && r.Closed != nil && c.tries(n) > 0 {
 		o.Message += "; its drain may fail then, and it is tried after the nodes that can go: " + named(r.Closed)
 	}
 	return o
+}
+
+// downForLong returns the block by a node that has not been Ready for so long that somebody has to
+// repair it.
+func (c *choice) downForLong(n *record.Node) *Blocked {
+	if n.Ready || n.Deleting || c.Now.Sub(n.DownSince()) < UnavailablePatience {
+		return nil
+	}
+	if b := nodeUnavailable(c, n); b != nil {
+		return &Blocked{Block: *b, check: v1alpha1.ReasonNodeUnavailable}
+	}
+	return nil
 }
 
 // maxPauseReason is the limit, in bytes, of a node's pause reason in messages. It is the same as

@@ -270,6 +270,11 @@ func failedTry(failures int32, ago time.Duration) func(*host) {
 	})
 }
 
+// downSince sets the time when the node's Ready condition changed.
+func downSince(t time.Time) func(*host) {
+	return func(h *host) { conditionOf(h.node, corev1.NodeReady).LastTransitionTime = metav1.NewTime(t) }
+}
+
 // Agents look at the pods some hours before a window opens. What they find then is known before the
 // window, and needs a person now.
 func TestReboots_LooksBeforeTheWindow(t *testing.T) {
@@ -288,12 +293,16 @@ func TestReboots_LooksBeforeTheWindow(t *testing.T) {
 		message        string
 		needsAttention string
 	}{
-		"earlier":              {in(time.Second, needy("worker-1")), false, waits, ""},
-		"six hours before":     {in(0, needy("worker-1")), true, waits, ""},
-		"a bare pod":           {in(0, needy("worker-1", replies(plain, bare))), true, waits + "; then it will wait for another reason (UndrainablePod): can never be drained: default/bare (unmanaged)", "worker-1: UndrainablePod: can never be drained: default/bare (unmanaged)"},
-		"a closed budget":      {in(0, needy("worker-1", replies(plain, shut))), true, waits + "; its drain may fail then, and it is tried after the nodes that can go: default/db-0 (closed)", ""},
-		"another coordinator":  {in(time.Hour, needy("worker-1", agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))), false, waits + "; then it will wait for another reason (CoordinatorConflict): locksmithd is active", "worker-1: CoordinatorConflict: locksmithd is active"},
-		"a node that is down":  {in(0, needy("worker-1", notReady)), true, waits, ""},
+		"earlier":               {in(time.Second, needy("worker-1")), false, waits, ""},
+		"six hours before":      {in(0, needy("worker-1")), true, waits, ""},
+		"a bare pod":            {in(0, needy("worker-1", replies(plain, bare))), true, waits + "; then it will wait for another reason (UndrainablePod): can never be drained: default/bare (unmanaged)", "worker-1: UndrainablePod: can never be drained: default/bare (unmanaged)"},
+		"a closed budget":       {in(0, needy("worker-1", replies(plain, shut))), true, waits + "; its drain may fail then, and it is tried after the nodes that can go: default/db-0 (closed)", ""},
+		"another coordinator":   {in(time.Hour, needy("worker-1", agentBlocking(`{"reason":"CoordinatorConflict","message":"locksmithd is active"}`))), false, waits + "; then it will wait for another reason (CoordinatorConflict): locksmithd is active", "worker-1: CoordinatorConflict: locksmithd is active"},
+		"a node that went down": {in(0, needy("worker-1", notReady, downSince(evening.Add(-time.Minute)))), true, waits, ""},
+		"a node that is down": {
+			in(0, needy("worker-1", notReady, downSince(evening.Add(-time.Hour)))), true, waits + "; then it will wait for another reason (NodeUnavailable): the node is not Ready, so a reboot could not be confirmed; repair the node first",
+			"worker-1: NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
+		},
 		"the policy is paused": {in(0, needy("worker-1"), paused(nil, "incident")), false, "policy workers is paused: incident", "policy workers is paused: incident"},
 	}
 	for name, tc := range cases {

@@ -124,6 +124,9 @@ func (c *choice) next(missedAt time.Time) time.Time {
 	}
 	for _, n := range c.governed {
 		consider(n.CredibleFrom(c.Now))
+		if o := c.waiting[n.Name]; !n.Ready && o.waitsForHours() {
+			consider(n.DownSince().Add(UnavailablePatience))
+		}
 		if !c.held(n) {
 			consider(c.annotationsUntil(n))
 		}

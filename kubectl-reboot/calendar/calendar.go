@@ -85,6 +85,8 @@ func stopped(policy *v1alpha1.RebootPolicy, now time.Time) string {
 	switch {
 	case meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionHalted):
 		return "halted: no reboot starts before the policy is resumed"
+	case !policy.Spec.PausedAt(now) && policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun:
+		return "mode DryRun: no reboot starts"
 	case !policy.Spec.PausedAt(now):
 		return ""
 	case policy.Spec.Pause.Until != nil:

@@ -76,6 +76,7 @@ func TestLines(t *testing.T) {
 		"always-with-blackout": {Policy("w", blackout("freeze", "2026-12-19", "2027-01-04", "year end")), Now, 10, terminal.Look{Zone: time.UTC}},
 		"all-day-every-day":    {Policy("w", windows(window("daily", "00:00", 24, ""))), Now, 3, terminal.Look{}},
 		"halted":               {Policy("w", Halted("2 nodes failed"), paused(nil)), Now, 10, terminal.Look{}},
+		"dry-run":              {Policy("w", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), Now, 1, terminal.Look{}},
 		"paused":               {Policy("w", paused(nil)), Now, 10, terminal.Look{}},
 		"paused-until":         {Policy("w", paused(new(Ago(-20*time.Hour))), Weeknights), Now, 2, terminal.Look{Width: 80, Zone: time.UTC}},
 		"paused-no-longer":     {Policy("w", paused(new(Ago(time.Hour)))), Now, 10, terminal.Look{}},

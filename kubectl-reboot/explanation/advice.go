@@ -52,7 +52,7 @@ var waits = map[v1alpha1.Reason]Advice{
 	v1alpha1.ReasonBudgetExhausted:      {"wait, or fix nodes that are not Ready or cordoned; to see which nodes use the slots, run", "kubectl reboot status POLICY -o wide"},
 	v1alpha1.ReasonSpacing:              {"wait, or shorten spec.concurrency.spacing of the policy", "kubectl get rbp POLICY -o yaml"},
 	v1alpha1.ReasonRunHookWaits:         {"check the hook in the message, or answer for it; to see the run, run", "kubectl get rbp POLICY -o jsonpath={.status.run}"},
-	v1alpha1.ReasonDryRun:               {"let the policy grant reboots", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
+	v1alpha1.ReasonDryRun:               {"let the policy grant reboots, because in mode DryRun it never does", `kubectl patch rbp POLICY --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
 }
 
 // NoLimit is the advice for a node whose turn never comes, because maxUnavailable is 0.

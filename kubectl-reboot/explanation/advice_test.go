@@ -110,11 +110,21 @@ func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
 	}
 }
 
-// TestOf_NoWindowEverOpens tests that the advice is not to wait for a window that never opens.
+// TestOf_NoWindowEverOpens tests that the advice is not to wait for a window that never opens, or
+// after which nothing happens.
 func TestOf_NoWindowEverOpens(t *testing.T) {
-	for to, want := range map[string]string{"2029-01-01": "change the windows or blackouts", "2026-12-01": "wait"} {
-		frozen := Policy("w", Weeknights, Spec(func(s *v1alpha1.RebootPolicySpec) {
-			s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-01-01", To: to}}
+	dryRun := Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })
+	for want, tc := range map[string]struct {
+		to   string
+		edit func(*v1alpha1.RebootPolicy)
+	}{
+		"change the windows or blackouts":            {"2029-01-01", AtMost("1")},
+		"wait":                                       {"2026-12-01", AtMost("1")},
+		"raise spec.concurrency.maxUnavailable":      {"2026-12-01", AtMost("0")},
+		"let the policy grant reboots, because in m": {"2026-12-01", dryRun},
+	} {
+		frozen := Policy("w", Weeknights, tc.edit, Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Blackouts = []v1alpha1.Blackout{{Name: "freeze", From: "2026-01-01", To: tc.to}}
 		}))
 		if e := explain(t, policies(frozen), Node("n1", "w", Needs(time.Hour))); e.Reason != v1alpha1.ReasonBlackout || !strings.HasPrefix(e.Advice.Text, want) {
 			t.Errorf("%s: %+v, want %s", e.Reason, e.Advice, want)

@@ -203,8 +203,8 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
 		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
-	case (e.Reason == v1alpha1.ReasonWindowClosed || e.Reason == v1alpha1.ReasonBlackout) && e.Until.IsZero():
-		e.Advice = Advice{"change the windows or blackouts of the policy, because no window ever opens; to see them, run", "kubectl reboot windows " + policy.Name}
+	case e.Reason == v1alpha1.ReasonWindowClosed || e.Reason == v1alpha1.ReasonBlackout:
+		e.Advice = forWindow(f, policy, e)
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
 		decided := f.Plan(policy)
 		e.Slots = decided.Holders
@@ -232,6 +232,20 @@ func (e *Explanation) warn(f fleet.Fleet, policy *v1alpha1.RebootPolicy, d plan.
 			}
 		}
 	}
+}
+
+// forWindow returns the advice for a node that waits for a window. If none opens, or no reboot
+// follows then, it does not say to wait.
+func forWindow(f fleet.Fleet, policy *v1alpha1.RebootPolicy, e *Explanation) Advice {
+	switch {
+	case f.Plan(policy).Limit == 0:
+		return NoLimit(policy.Name)
+	case policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun:
+		return AdviceFor(v1alpha1.ReasonDryRun, e.Node, policy.Name)
+	case e.Until.IsZero():
+		return Advice{"change the windows or blackouts of the policy, because no window ever opens; to see them, run", "kubectl reboot windows " + policy.Name}
+	}
+	return e.Advice
 }
 
 // freePriority returns a priority above those of all policies. An existing priority would cause the

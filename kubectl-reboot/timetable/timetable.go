@@ -35,6 +35,8 @@ type Timetable struct {
 	MayFail map[string]string `json:"mayFail,omitempty"`
 	// Silent is the number of nodes whose need is unknown, because they have no working agent.
 	Silent int `json:"silent,omitempty"`
+	// Governs is the number of nodes that the policy governs.
+	Governs int `json:"governs"`
 	// Calendar lists the windows and blackouts from now until everything is done.
 	Calendar []calendar.Period `json:"calendar"`
 	// Always means that the policy has no windows.
@@ -43,7 +45,7 @@ type Timetable struct {
 
 // Of returns the timetable of a policy.
 func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
-	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}, Silent: f.Unknown(policy)}
+	t := Timetable{Forecast: forecast.Of(f.Snapshot(policy), forecast.Thorough), WaitsFor: map[string]v1alpha1.Reason{}, Silent: f.Unknown(policy), Governs: len(f.Governed(policy.Name))}
 	if f.Manager.Down(f.Now) && len(t.Reboots) > 0 {
 		t.Unknown, t.CompletionAt, t.Window, t.Reboots = "No manager runs, and without one no reboot begins.", time.Time{}, nil, nil
 	}
@@ -166,6 +168,8 @@ func (t Timetable) Verdict(zone *time.Location) string {
 	switch {
 	case t.Unknown != "":
 		return "The completion time is unknown. " + t.Unknown
+	case t.CompletionAt.IsZero() && t.Governs == 0:
+		return "Nothing to do: the policy governs no node."
 	case t.CompletionAt.IsZero() && t.Silent > 0:
 		return "Nothing to do: no node is known to need a reboot."
 	case t.CompletionAt.IsZero():

@@ -66,6 +66,7 @@ func TestLines(t *testing.T) {
 	}{
 		"nothing":          {nodes: []corev1.Node{Node("node-1", "w")}},
 		"nothing-known":    {nodes: []corev1.Node{Node("node-1", "w")}, policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-1")}},
+		"no-nodes":         {},
 		"down":             {nodes: []corev1.Node{Node("node-1", "w", NotReady), Node("node-2", "w")}},
 		"some-unknown":     {nodes: append(needy(1, "node-%d"), Node("node-2", "w")), policy: []func(*v1alpha1.RebootPolicy){AgentsMissing("node-2")}},
 		"always-open":      {nodes: needy(3, "node-%d")},
