@@ -20,6 +20,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/snapshot"
@@ -62,7 +63,7 @@ func (w *nodeWriter) publish(ctx context.Context, s *state, n *record.Node, t un
 		grant.Taints = record.TaintsThatKeepPodsOff(n.Taints)
 	}
 	granted := plan.Decision{Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonGranted, Message: plan.GrantedMessage(s.Policy.Name, t.Entry.Seq)}
-	patch := grantPatch(n, grant).Annotate(v1alpha1.AnnotationPreflight, plan.PreflightOf(s.Policy)).
+	patch := grantPatch(n, grant).Annotate(v1alpha1.AnnotationPreflight, gates.PodsOf(s.Policy).Preflight()).
 		Condition(w.condition(v1alpha1.NodeRebootPermitted, granted, n.Permitted))
 	setMarkers(patch, n, &grant)
 	w.announceMaintenance(patch, s, n, t)

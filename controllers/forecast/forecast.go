@@ -22,6 +22,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -181,7 +182,7 @@ func (f Forecast) Doubts(s plan.Snapshot) map[string]string {
 		if !toCome[n.Name] {
 			continue
 		}
-		if pods := plan.ClosedBudgets(s.Policy, n); pods != "" {
+		if pods := gates.PodsOf(s.Policy).Closed(n); pods != "" {
 			doubts[n.Name] = pods
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -122,7 +122,7 @@ func TestOf(t *testing.T) {
 		s.Gates = &v1alpha1.Gates{BlockingPods: []v1alpha1.BlockingPod{{}}}
 	}))
 	blocked := func(n *record.Node) {
-		question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(waitsForPods)})
+		question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: gates.PodsOf(waitsForPods).Preflight()})
 		pods := &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "default/migrate-1"}}}
 		n.PreflightReport = &protocol.PreflightReport{Policy: question.Policy, Revision: question.Revision, BootID: n.BootID, Blocking: pods}
 	}

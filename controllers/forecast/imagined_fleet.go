@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -42,7 +43,7 @@ type fleet struct {
 
 // fleetOf returns the current state.
 func fleetOf(s plan.Snapshot) *fleet {
-	s.Nodes, s.Ledger = plan.Supposing(s.Policy, s.Nodes), s.Ledger.Kept()
+	s.Nodes, s.Ledger = gates.Supposing(s.Policy, s.Nodes), s.Ledger.Kept()
 	o := plan.Ahead(s)
 	f := &fleet{
 		Snapshot: s, limit: int(o.Limit), own: int(o.Own), ofRings: o.OfRings, queues: queuesOf(s.Policy, o.Queues), rings: o.Rings,
@@ -109,7 +110,7 @@ func (f *fleet) fix(o plan.Outlook) {
 // once a node waits for them. Other gates are expected to keep their state.
 func (f *fleet) clearGates() {
 	f.Gates = slices.Clone(f.Gates)
-	for _, name := range plan.GateNames(&f.Policy.Spec) {
+	for _, name := range gates.Names(&f.Policy.Spec) {
 		if !slices.ContainsFunc(f.Gates, func(known v1alpha1.GateStatus) bool { return known.Name == name }) {
 			f.Gates = append(f.Gates, v1alpha1.GateStatus{Name: name, State: v1alpha1.GateClear})
 		}

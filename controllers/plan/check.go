@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -55,7 +57,7 @@ var lasting = []check{
 
 // untilBegun lists the checks that cancel a grant before the agent begins to use it. A gate that
 // has not answered yet does not cancel: a new leader has no answers.
-var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(blockingPod, gateUnreachable)...)
+var untilBegun = append(slices.Clip(lasting), ofPodsAndGates(gates.Pods.Blocking, gates.Gates.Unreachable)...)
 
 // beforeGrant lists the checks before a grant. RecordUnreadable is one check in two parts:
 // unreadable progress blocks only new grants. Gates come last among the checks of single nodes,
@@ -64,18 +66,27 @@ var beforeGrant = slices.Concat(lasting, []check{
 	{v1alpha1.ReasonRecordUnreadable, "the agent's record can be read", recordUnreadable},
 	{v1alpha1.ReasonBackingOff, "no earlier attempt holds the node back", backingOff},
 	{v1alpha1.ReasonRingWaits, "the earlier rings are done, or the policy has none", ringWaits},
-}, ofPodsAndGates(blockingPodOrUnknown, gateUnknown))
+}, ofPodsAndGates(gates.Pods.BlockingOrUnknown, gates.Gates.Unknown))
 
 // ofPodsAndGates returns the checks of the pods on the node and of gates. A missing answer blocks a
 // new grant but cancels none.
-func ofPodsAndGates(blockingPod, unreachable func(c *choice, n *record.Node) *block.Block) []check {
+func ofPodsAndGates(blockingPod func(gates.Pods, *record.Node) *block.Block, unreachable func(gates.Gates) *block.Block) []check {
 	return []check{
 		{v1alpha1.ReasonUndrainablePod, "no pod is known that cannot be drained", undrainablePod},
-		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", blockingPod},
+		{v1alpha1.ReasonBlockingPod, "no pod of gates.blockingPods runs on the node", func(c *choice, n *record.Node) *block.Block { return blockingPod(c.pods, n) }},
 		{v1alpha1.ReasonAlertFiring, "no query of gates.prometheus has a result", gateReports(v1alpha1.GateFiring, v1alpha1.ReasonAlertFiring)},
 		{v1alpha1.ReasonObjectNotReady, "no expression of gates.objects is false", gateReports(v1alpha1.GateNotReady, v1alpha1.ReasonObjectNotReady)},
-		{v1alpha1.ReasonGateUnreachable, "every gate responds", unreachable},
+		{v1alpha1.ReasonGateUnreachable, "every gate responds", func(c *choice, _ *record.Node) *block.Block { return unreachable(c.gates) }},
 	}
+}
+
+func undrainablePod(c *choice, n *record.Node) *block.Block {
+	return c.pods.Undrainable(n, c.entries.OwnOf(n.Name), c.attempts, c.Schedule.Zone())
+}
+
+// gateReports returns the check that blocks if a gate has the given state.
+func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(c *choice, _ *record.Node) *block.Block {
+	return func(c *choice, _ *record.Node) *block.Block { return c.gates.Reports(state, reason) }
 }
 
 // turn lists the checks for nodes that have passed all others. They run node by node, because each
@@ -128,6 +139,19 @@ func (o *Blocked) waitsForHours() bool {
 	return o != nil && (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed || o.check == v1alpha1.ReasonWindowTooShort)
 }
 
+// lookAhead is how long before a window opens agents look at the pods of their nodes, so that people
+// can fix what is in the way. Earlier, pods come and go, and each change would be a write.
+const lookAhead = 6 * time.Hour
+
+// looksFrom returns from when the agent of a node that waits for its hours looks at its pods, or the
+// zero time if they never come.
+func (o *Blocked) looksFrom() time.Time {
+	if !o.waitsForHours() || o.Until.IsZero() {
+		return time.Time{}
+	}
+	return o.Until.Add(-lookAhead)
+}
+
 // NeedsPerson reports whether only a person, or a change outside the operator, can end a wait for the
 // reason. Reasons that concern the whole policy do not count.
 func NeedsPerson(reason v1alpha1.Reason) bool { return needPerson[reason] }
@@ -151,8 +175,8 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 	if then := cmp.Or(c.first(afterHours, n), c.downForLong(n)); then != nil && (then.Until.IsZero() || then.Until.After(o.Until)) {
 		o.then = &then.Block
 		o.Message += fmt.Sprintf("; then it will wait for another reason (%s): %s", then.Reason, then.Message)
-	} else if r := c.pods.result(n); r != nil && r.Closed != nil && c.tries(n) > 0 {
-		o.Message += "; its drain may fail then, and it is tried after the nodes that can go: " + named(r.Closed)
+	} else if closed := c.pods.Closed(n); closed != "" && c.pods.Tries(n) > 0 {
+		o.Message += "; its drain may fail then, and it is tried after the nodes that can go: " + closed
 	}
 	return o
 }

@@ -87,7 +87,7 @@ func rebooting(c *choice, t underway.Reboot) (Decision, bool) {
 	}
 	is.MachineLost = machineLost(t)
 	if is.Preflight = t.Node.Preflight; !t.Begun() {
-		is.Preflight = c.pods.annotation
+		is.Preflight = c.pods.Preflight()
 	}
 	return is, true
 }
@@ -131,7 +131,7 @@ func decision(c *choice, n *record.Node, o *Blocked) (Decision, bool) {
 	}
 	is := waits(n, o)
 	is.Endless = (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed) && o.Until.IsZero()
-	is.Preflight = c.pods.requestFor(n, o, c.Now)
+	is.Preflight = c.pods.Request(n, o.reaches(podChecks) || record.Reached(o.looksFrom(), c.Now))
 	return is, true
 }
 

@@ -146,8 +146,8 @@ func overruled(f *fleet, reason v1alpha1.Reason, name string) string {
 // overruledOnNode is overruled for pods and for the agent's own reasons.
 func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *record.Node) string {
 	if reason == v1alpha1.ReasonUndrainablePod {
-		if r := f.pods.result(n); r != nil && r.Closed != nil && f.tries(n) > 0 {
-			return "cannot be drained: " + named(r.Closed) + "; tried after the nodes that can be drained (spec.drain.closedBudgets)"
+		if closed := f.pods.Closed(n); closed != "" && f.pods.Tries(n) > 0 {
+			return "cannot be drained: " + closed + "; tried after the nodes that can be drained (spec.drain.closedBudgets)"
 		}
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -91,8 +92,9 @@ type fleet struct {
 	first int32
 	// rings are the rings of spec.rings.
 	rings ringed
-	// gates are the gates to query.
-	gates []policyGate
+	// gates are the gates of the policy, and pods is what agents report about the pods on its nodes.
+	gates gates.Gates
+	pods  gates.Pods
 	// invalid says what is wrong with the spec, or is empty. Admission should have refused such a
 	// spec, and nothing is granted.
 	invalid string
@@ -101,7 +103,6 @@ type fleet struct {
 	reserve time.Duration
 	// conditions is the wanted annotation node-conditions of the governed nodes.
 	conditions string
-	pods       podCheck
 	attempts   record.Attempts
 	// run holds the state of the run's hooks.
 	run runHooks
@@ -111,7 +112,7 @@ type fleet struct {
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Ledger.Entries(), others: others{down: map[string]string{}},
-		reserve: Reserve(s.Policy), gates: gatesOf(&s.Policy.Spec), pods: podCheckOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
+		reserve: Reserve(s.Policy), gates: gates.Of(s.Policy, s.Gates), pods: gates.PodsOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
 		selected:   make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{},
 	}

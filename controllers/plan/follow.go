@@ -31,7 +31,7 @@ func (c checks) Cancels(t record.Times) (cause *block.Block, gates bool) {
 // AwaitsGate returns the message about a gate that has to answer before the grant is published, or
 // nil.
 func (c checks) AwaitsGate(n *record.Node) *block.Block {
-	return gateUnknown(&choice{fleet: c.f}, n)
+	return c.f.gates.Unknown()
 }
 
 // withdrawal returns what has ended the reason for a grant, whatever the checks say, or nil.

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -104,8 +105,8 @@ func TestReboots_Gates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			gates, notAsked := gated(strings.Fields(tc.gates)...), strings.HasSuffix(tc.message, "has not been queried yet")
-			before := one(policy("workers", gates), needy("worker-1"))
+			gate, notAsked := gated(strings.Fields(tc.gates)...), strings.HasSuffix(tc.message, "has not been queried yet")
+			before := one(policy("workers", gate), needy("worker-1"))
 			before.gates = tc.answer
 			p := before.plan()
 			same(t, "waits for gates", tc.gates != "", p.WaitsForGates)
@@ -118,7 +119,7 @@ func TestReboots_Gates(t *testing.T) {
 			}
 			same(t, "short-lived", notAsked, got.ShortLived)
 			action := func(node ...func(*host)) underway.Action {
-				granted := one(policy("workers", gates, holding(7, entry("worker-1", 7))), needy("worker-1", node...))
+				granted := one(policy("workers", gate, holding(7, entry("worker-1", 7))), needy("worker-1", node...))
 				granted.gates = tc.answer
 				return granted.plan().Reboots[0].Action
 			}
@@ -213,7 +214,7 @@ func TestReboots_GatesLetGo(t *testing.T) {
 		for _, g := range snapshot.Gates {
 			state[g.Name] = g.State
 		}
-		for _, name := range plan.GateNames(&snapshot.Policy.Spec) {
+		for _, name := range gates.Names(&snapshot.Policy.Spec) {
 			mayFail := state[name] == v1alpha1.GateUnreachable && name == "may-fail"
 			if len(p.Granted) > 0 && state[name] != v1alpha1.GateClear && !mayFail {
 				t.Fatalf("granted %v although gate %s is %q\n%v", p.Granted, name, state[name], s)
@@ -227,7 +228,7 @@ var unasked = cmpopts.IgnoreFields(plan.Decision{}, "Preflight")
 
 // replies sets the agent's answer to the request of a policy in this boot. mods change that.
 func replies(p *v1alpha1.RebootPolicy, mods ...func(*protocol.PreflightReport)) func(*host) {
-	request, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(p)})
+	request, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: gates.PodsOf(p).Preflight()})
 	return func(h *host) {
 		r := protocol.PreflightReport{Policy: request.Policy, Revision: request.Revision, BootID: h.bootID()}
 		for _, m := range mods {
@@ -401,7 +402,7 @@ func TestReboots_Preflight(t *testing.T) {
 				tc.option(node)
 			}
 			p := one(tc.policy, node).plan()
-			want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message, Preflight: plan.PreflightOf(tc.policy)}}
+			want := []plan.Decision{{Node: "worker-1", Status: corev1.ConditionFalse, Reason: tc.reason, Message: tc.message, Preflight: gates.PodsOf(tc.policy).Preflight()}}
 			if tc.reason == "" {
 				want = nil
 			}
@@ -462,7 +463,7 @@ func TestBackOff_EndsEarly(t *testing.T) {
 	third := func(mods ...func(*protocol.Progress)) func(*host) { // its back-off is 20 minutes
 		return progress(7, protocol.PhaseAborted, append(mods, phaseAt(-3*minute), failed(3, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))...)
 	}
-	request := strings.TrimSuffix(plan.PreflightOf(workers), "}") + `,"failed":7}`
+	request := strings.TrimSuffix(gates.PodsOf(workers).Preflight(), "}") + `,"failed":7}`
 	cases := map[string]struct {
 		policy  *v1alpha1.RebootPolicy
 		option  func(*host)
@@ -495,7 +496,7 @@ func TestBackOff_EndsEarly(t *testing.T) {
 
 // TestReboots_PreflightRequest checks which agents get a request to check their pods.
 func TestReboots_PreflightRequest(t *testing.T) {
-	workers, request := policy("workers"), plan.PreflightOf(policy("workers"))
+	workers, request := policy("workers"), gates.PodsOf(policy("workers")).Preflight()
 	stale := sets(v1alpha1.AnnotationPreflight, "stale")
 	const active = protocol.GrantActive
 	answered := func(h *host) { stale(h, h.node) }
@@ -547,7 +548,7 @@ func TestPreflightOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			same(t, "the same request", tc.same, plan.PreflightOf(tc.policy) == plan.PreflightOf(policy("workers")))
+			same(t, "the same request", tc.same, gates.PodsOf(tc.policy).Preflight() == gates.PodsOf(policy("workers")).Preflight())
 		})
 	}
 }

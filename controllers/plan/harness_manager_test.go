@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -133,7 +134,7 @@ func (c *cluster) applyReboot(name string, t underway.Reboot) {
 			if grant.Unremediated {
 				node.Labels[v1alpha1.LabelExcludeFromRemediation] = record.AutoscalerValue
 			}
-			annotate(node, v1alpha1.AnnotationPreflight, plan.PreflightOf(c.policies[name]))
+			annotate(node, v1alpha1.AnnotationPreflight, gates.PodsOf(c.policies[name]).Preflight())
 			c.condition(node, v1alpha1.NodeRebootPermitted, corev1.ConditionTrue, v1alpha1.ReasonGranted, plan.GrantedMessage(name, t.Entry.Seq))
 			if !n.PlannedByOthers && !t.Rebooting() {
 				c.condition(node, corev1.NodeMaintenancePlanned, corev1.ConditionTrue, v1alpha1.EventRebootGranted, "")

@@ -13,7 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -130,8 +130,8 @@ func FuzzNodeOf(f *testing.F) {
 	f.Add("", `{"seq":1,"phase":"Aborted","bootID":"a-boot-1","failures":1,"reason":"DrainTimedOut","message":"<","at":"2026-06-01T21:00:00Z"}`, "", "", "")
 	const ended = `{"seq":1,"phase":"Aborted","bootID":"b","at":"2026-06-01T21:00:00Z"}`
 	pods := `{"count":7,"pods":[{"pod":"a/b","why":"` + strings.Repeat("x", 1000) + `"}]}`
-	f.Add(plan.PreflightOf(policy("workers", waitsForPods)), ended, `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers")), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
-	f.Add("", ended, `{"preflight":`+strings.TrimSuffix(plan.PreflightOf(policy("workers", waitsForPods)), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
+	f.Add(gates.PodsOf(policy("workers", waitsForPods)).Preflight(), ended, `{"preflight":`+strings.TrimSuffix(gates.PodsOf(policy("workers")).Preflight(), "}")+`,"bootID":"a-boot-1","kept":`+pods+`}}`, "", "")
+	f.Add("", ended, `{"preflight":`+strings.TrimSuffix(gates.PodsOf(policy("workers", waitsForPods)).Preflight(), "}")+`,"bootID":"a-boot-1","blocking":`+pods+`,"problem":"\ud800"}}`, "", "")
 	f.Fuzz(func(t *testing.T, grant, progress, report, answer, value string) {
 		h := needy("a", annotated(v1alpha1.AnnotationGrant, grant), annotated(v1alpha1.AnnotationProgress, progress),
 			annotated(v1alpha1.AnnotationReport, report), annotated(v1alpha1.AnnotationHooks, report), annotated("x.io/hook", answer),

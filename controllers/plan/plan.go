@@ -213,7 +213,7 @@ func (c *choice) report() {
 	c.count(agents.Reporting)
 	p.Batch = c.slots.first.batch(p)
 	if waitsForGates(p, c.waiting) {
-		p.WaitsForGates, p.Gates = len(c.gates) > 0, gateStatus(c.fleet)
+		p.WaitsForGates, p.Gates = c.gates.Any(), c.gates.Status()
 	}
 	p.Next = c.next(agents.MissedAt)
 }
@@ -340,7 +340,7 @@ func (c *choice) grantAmong(ring []*record.Node) {
 			continue
 		}
 		e := c.tagged(protocol.Enter(c.plan.Seq, n.Record, n.Name, n.BootID, c.Now), n)
-		e.NeedSince, e.OSVersion, e.KernelVersion, e.Try = n.NeedSince(), n.OSVersion, n.Kernel, c.tries(n) > 0
+		e.NeedSince, e.OSVersion, e.KernelVersion, e.Try = n.NeedSince(), n.OSVersion, n.Kernel, c.pods.Tries(n) > 0
 		c.plan.Seq, c.plan.Granted = e.Seq, append(c.plan.Granted, e)
 	}
 }

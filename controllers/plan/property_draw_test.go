@@ -11,7 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -68,7 +68,7 @@ func drawGates(t *rapid.T, p *v1alpha1.RebootPolicy) []v1alpha1.GateStatus {
 	gatedByObject(p)
 	var reported []v1alpha1.GateStatus
 	states := []v1alpha1.GateState{v1alpha1.GateClear, v1alpha1.GateClear, v1alpha1.GateFiring, v1alpha1.GateNotReady, v1alpha1.GateUnreachable}
-	for _, name := range plan.GateNames(&p.Spec) {
+	for _, name := range gates.Names(&p.Spec) {
 		if !oneIn(t, 5, "not asked") {
 			reported = append(reported, answer(name, rapid.SampledFrom(states).Draw(t, "state"), "why", 0))
 		}
@@ -268,7 +268,7 @@ func drawHost(t *rapid.T, name string) *host {
 		{6, "is blocked", replies(policy("workers", waitsForPods), blocking("default/migrate-1"))},
 		{6, "is blocked, and keeps others off", replies(policy("workers", keepsPodsOff), blocking("default/migrate-1"))},
 		{6, "is not blocked", replies(policy("workers", waitsForPods))},
-		{10, "asked", annotated(v1alpha1.AnnotationPreflight, plan.PreflightOf(policy("workers")))},
+		{10, "asked", annotated(v1alpha1.AnnotationPreflight, gates.PodsOf(policy("workers")).Preflight())},
 		{4, "failed", nodeCondition(v1alpha1.NodeRebootFailed, corev1.ConditionTrue, 0)},
 		{5, "reported", nodeCondition(v1alpha1.NodeRebootPermitted, corev1.ConditionFalse, 0)},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/hack/judge/definition"
@@ -88,7 +89,7 @@ var features = []struct {
 		gated("must", "may-fail?")(s.policies[0])
 		gatedByObject(s.policies[0])
 		s.gates = nil
-		for _, name := range plan.GateNames(&s.policies[0].Spec) {
+		for _, name := range gates.Names(&s.policies[0].Spec) {
 			state := v1alpha1.GateClear
 			if oneIn(t, 8, "firing") {
 				state = v1alpha1.GateFiring

@@ -30,8 +30,8 @@ type candidate struct {
 func (f *fleet) candidate(n *record.Node) candidate {
 	return candidate{
 		node: n, ring: f.rings.Of(n), domain: f.domain(n), urgent: record.Urgent(f.Policy, n), overdue: record.Reached(record.DueAt(f.Policy, n), f.Now),
-		unused: f.attempts.Unused(n), served: n.Served(), down: n.Unavailable(), guarded: f.pods.guarded(n),
-		tries: f.tries(n), since: n.WaitsSince(),
+		unused: f.attempts.Unused(n), served: n.Served(), down: n.Unavailable(), guarded: f.pods.Guarded(n),
+		tries: f.pods.Tries(n), since: n.WaitsSince(),
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 )
 
-func gates() map[string]sequence {
+func gateSequences() map[string]sequence {
 	return map[string]sequence{
 		"gate-fires-in-mid-rollout": {
 			about: "The gate has to be clear first. It fires while worker-1 drains, which finishes; worker-2, whose agent has not begun, " +

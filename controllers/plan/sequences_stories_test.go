@@ -14,7 +14,7 @@ import (
 // sequences returns the stories by the name of their transcript.
 func sequences() map[string]sequence {
 	all := map[string]sequence{}
-	for _, stories := range []map[string]sequence{limits(), owners(), clocks(), troubles(), conflicts(), people(), gates(), pods()} {
+	for _, stories := range []map[string]sequence{limits(), owners(), clocks(), troubles(), conflicts(), people(), gateSequences(), pods()} {
 		maps.Copy(all, stories)
 	}
 	return all

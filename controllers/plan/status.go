@@ -150,3 +150,17 @@ func silentNodes(f *fleet) []string {
 	slices.Sort(names)
 	return names
 }
+
+// waitsForGates reports whether a node depends on the gates, because no earlier check holds it
+// back. Only then are gates queried.
+func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
+	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t underway.Reboot) bool { return t.NeedsGates }) {
+		return true
+	}
+	for _, o := range waiting {
+		if o.reaches(gateChecks) {
+			return true
+		}
+	}
+	return false
+}

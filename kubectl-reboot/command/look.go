@@ -7,7 +7,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/agent/drain"
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 )
@@ -37,10 +37,10 @@ func lookAtPods(ctx context.Context, s *Session, f fleet.Fleet, nodes ...*record
 	var failed error
 	for _, n := range nodes {
 		policy := f.Policy(f.Governor.Govern(n).Policy)
-		if policy == nil || !n.NeedsReboot() || n.Outstanding() || plan.LooksAtPods(policy, n) || len(found) == mostLooks {
+		if policy == nil || !n.NeedsReboot() || n.Outstanding() || gates.PodsOf(policy).Asked(n) || len(found) == mostLooks {
 			continue
 		}
-		asked, err := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(policy)})
+		asked, err := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: gates.PodsOf(policy).Preflight()})
 		if err != nil {
 			return f, err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -154,7 +155,7 @@ func podsInTheWay(policy *v1alpha1.RebootPolicy, node *record.Node, answer plan.
 	if policy == nil || !node.NeedsReboot() || answer.Reboot != nil {
 		return ""
 	}
-	if pods := plan.PodsInTheWay(policy, node); !strings.Contains(message, pods) {
+	if pods := gates.PodsOf(policy).InTheWay(node); !strings.Contains(message, pods) {
 		return pods
 	}
 	return ""

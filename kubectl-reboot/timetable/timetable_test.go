@@ -13,7 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/hack/terminaltest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
@@ -143,7 +143,7 @@ func TestOf_WithoutRebootsIsAnEmptyList(t *testing.T) {
 func finds(pods string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		w := Policy("w", Weeknights)
-		asked := strings.TrimSuffix(plan.PreflightOf(&w), "}")
+		asked := strings.TrimSuffix(gates.PodsOf(&w).Preflight(), "}")
 		Annotated(v1alpha1.AnnotationReport, `{"preflight":`+asked+`,"bootID":"`+n.Status.NodeInfo.BootID+`",`+pods+`}}`)(n)
 	}
 }
