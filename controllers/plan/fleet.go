@@ -14,6 +14,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -105,7 +106,7 @@ type fleet struct {
 	conditions string
 	attempts   record.Attempts
 	// run holds the state of the run's hooks.
-	run runHooks
+	run run.Hooks
 }
 
 // newFleet sorts a snapshot. If halt is nil, it is computed from all nodes of the snapshot.
@@ -138,7 +139,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	if halt == nil {
 		halt = new(haltOf(f.attempts, f.governed, f.reboots()))
 	}
-	f.halt, f.run = *halt, f.runHooks()
+	f.halt, f.run = *halt, run.HooksOf(s.Policy, s.Now, s.Schedule.Zone())
 	return f
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )

@@ -79,7 +79,7 @@ func markersInReboot(c *choice, n *record.Node, turn corev1.TaintEffect) (m reco
 func waitsForTurn(c *choice, n *record.Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !c.dryRun() && c.run.waits == nil && !c.slots.never(c.rings.Of(n))
+		return !c.dryRun() && c.run.Waits == nil && !c.slots.never(c.rings.Of(n))
 	}
 	return false
 }

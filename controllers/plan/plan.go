@@ -164,8 +164,7 @@ func choose(s Snapshot) *choice {
 	c.adopt()
 	c.slots = slotsOf(c.fleet, c.plan.Reboots)
 	c.grant()
-	c.plan.RunHooks = c.nextRun()
-	c.plan.RunMoves = !sameStage(c.Policy.Status.Run, c.plan.RunHooks)
+	c.nextRun()
 	if c.lent {
 		c.slots = slotsOf(c.fleet, c.plan.Reboots) // free the slots that were lent
 	}
@@ -198,8 +197,8 @@ func underWay(f *fleet) *choice {
 // report adds what conditions, status, events and metrics show.
 func (c *choice) report() {
 	p := &c.plan
-	if p.RunHooks != nil && c.run.waits != nil {
-		p.RunWaits = c.run.waits.Message
+	if p.RunHooks != nil && c.run.Waits != nil {
+		p.RunWaits = c.run.Waits.Message
 	}
 	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), unavailable(c), stallOf(c)
 	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)

@@ -100,7 +100,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 			}
 		}
 	}
-	consider(c.Window.Next, missedAt, c.run.until, c.believedFrom, record.NextComes(c.Policy, c.Now))
+	consider(c.Window.Next, missedAt, c.run.Until, c.believedFrom, record.NextComes(c.Policy, c.Now))
 	if deadlines := c.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
@@ -125,7 +126,7 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 			command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, specific(e.Policy.rivals()...), free)
 			return Advice{waits[e.Reason].Text, command}
 		}
-		if _, command := plan.AnswerRunHook(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
+		if _, command := run.SplitMessage(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
 			return Advice{"let the hook answer, or do its work and answer by hand", command}
 		}
 		return AdviceFor(e.Reason, e.Node, policy)

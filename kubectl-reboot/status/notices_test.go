@@ -13,8 +13,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -248,7 +248,7 @@ func TestAttention_ManyNodes(t *testing.T) {
 // that is tried next. One notice names the failure, and the estimate says on what it depends.
 func TestOf_AClosedBudget(t *testing.T) {
 	w := Policy("workers")
-	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(&w)})
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: gates.PodsOf(&w).Preflight()})
 	failed := Progressed(1, protocol.PhaseAborted, time.Minute, func(p *protocol.Progress) {
 		p.Failures, p.Reason, p.Message, p.Try = 1, v1alpha1.ReasonUndrainablePod, "The drain took longer than 1m0s.", true
 	})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -300,7 +301,7 @@ func (a *collector) ofRun() {
 		a.add(Deadline, fmt.Sprintf("policy %s: %s", name, d.Message), "kubectl reboot forecast "+name)
 	}
 	if a.plan.RunWaits != "" {
-		text, command := plan.AnswerRunHook(a.plan.RunWaits)
+		text, command := run.SplitMessage(a.plan.RunWaits)
 		a.add(RunHooks, fmt.Sprintf("policy %s: %s", name, text), cmp.Or(command, "kubectl get rbp "+name+" -o jsonpath={.status.run.hooks}"))
 	}
 	if a.policy.DeletionTimestamp != nil {
