@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -193,13 +194,13 @@ func (u *future) extrapolate() int {
 		if limit := int(f.ofRings[f.rings.Of(n)]); 0 < limit && limit < len(slots) {
 			t = timing.Latest(slots[len(slots)-limit], t)
 		}
-		if other := plan.Domain(f.Policy, n); other != domain && i > 0 {
+		if other := queue.Domain(f.Policy, n); other != domain && i > 0 {
 			t = timing.Latest(slots[len(slots)-1], t)
 		}
 		if other := f.rings.Of(n); other != ring {
 			t = timing.Latest(slots[len(slots)-1], f.Now).Add(f.rings.Soak(ring))
 		}
-		domain, ring = plan.Domain(f.Policy, n), f.rings.Of(n)
+		domain, ring = queue.Domain(f.Policy, n), f.rings.Of(n)
 		if t = f.start(n, t, u.end, slots, reserve); t.IsZero() {
 			u.beyond = !f.pausedForGood()
 			break

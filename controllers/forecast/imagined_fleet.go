@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -34,7 +35,7 @@ type fleet struct {
 	shown map[string]*record.Node
 	// rings are those of spec.rings. For each ring, the planner sees the node that soaks longest
 	// and one node that waits for a person, which is enough to know what later rings wait for.
-	rings    plan.Rings
+	rings    queue.Rings
 	soaking  map[int]string
 	stranded map[int]bool
 	// conflicts are nodes that need a reboot and that both this policy and rival policies select.
@@ -46,7 +47,7 @@ func fleetOf(s plan.Snapshot) *fleet {
 	s.Nodes, s.Ledger = gates.Supposing(s.Policy, s.Nodes), s.Ledger.Kept()
 	o := plan.Ahead(s)
 	f := &fleet{
-		Snapshot: s, limit: int(o.Limit), own: int(o.Own), ofRings: o.OfRings, queues: queuesOf(s.Policy, o.Queues), rings: o.Rings,
+		Snapshot: s, limit: int(o.Limits.Ledger), own: int(o.Limits.Least()), ofRings: o.Limits.Rings, queues: queuesOf(s.Policy, o.Queues), rings: o.Rings,
 		conflicts: o.Conflicts, shown: map[string]*record.Node{}, soaking: map[int]string{}, stranded: map[int]bool{},
 	}
 	held := map[string]bool{}
@@ -94,14 +95,14 @@ func (f *fleet) fix(o plan.Outlook) {
 	if holder.Concurrency == nil {
 		holder.Concurrency = &v1alpha1.Concurrency{}
 	}
-	holder.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Limit))
-	if f.Ledger.Apart() && f.Policy.Spec.OwnLimit() != nil {
-		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Own))
+	holder.Concurrency.MaxUnavailable = new(intstr.FromInt32(o.Limits.Ledger))
+	if own := o.Limits.Own; f.Ledger.Apart() && own != nil {
+		f.Policy.Spec.Concurrency.MaxUnavailable = new(intstr.FromInt32(*own))
 	}
 	if first := f.Policy.Spec.FirstBatch(); first != nil {
-		first.Nodes = new(intstr.FromInt32(o.First))
+		first.Nodes = new(intstr.FromInt32(o.Limits.First))
 	}
-	for ring, limit := range o.OfRings {
+	for ring, limit := range o.Limits.Rings {
 		f.Policy.Spec.Rings[ring].MaxUnavailable = new(intstr.FromInt32(limit))
 	}
 }

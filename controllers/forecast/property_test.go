@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -177,7 +178,7 @@ func TestOf_ReportsWhoMissesTheDeadline(t *testing.T) {
 // checkRings checks that a reboot starts only after all reboots of earlier rings have ended and
 // soaked, and only if none of their nodes stays.
 func checkRings(t *rapid.T, s plan.Snapshot, f forecast.Forecast) {
-	rings, err := plan.RingsOf(s.Policy)
+	rings, err := queue.RingsOf(s.Policy, s.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -13,7 +13,7 @@ import (
 // them. The planner sees only the first ones, because nodes after those that can be granted at once
 // are not granted now.
 type queues struct {
-	all []*queue
+	all []*domainQueue
 	at  map[string]*waiting
 	// due are the waiting nodes of all queues that have a deadline, sorted by deadline.
 	due []*waiting
@@ -22,7 +22,7 @@ type queues struct {
 	wide int
 }
 
-type queue struct {
+type domainQueue struct {
 	domain string
 	nodes  []*waiting
 	// head is the index of the first remaining node.
@@ -39,10 +39,10 @@ type waiting struct {
 	left, parked bool
 }
 
-func queuesOf(policy *v1alpha1.RebootPolicy, planned []plan.Queue) queues {
+func queuesOf(policy *v1alpha1.RebootPolicy, planned []queue.Queue) queues {
 	l := queues{at: map[string]*waiting{}}
 	for _, q := range planned {
-		own := &queue{domain: q.Domain, nodes: make([]*waiting, len(q.Nodes))}
+		own := &domainQueue{domain: q.Domain, nodes: make([]*waiting, len(q.Nodes))}
 		nodes := make([]waiting, len(q.Nodes))
 		for i, n := range q.Nodes {
 			nodes[i].node, nodes[i].due = n, record.DueAt(policy, n)
@@ -107,7 +107,7 @@ func (l *queues) nextDue(now time.Time) time.Time {
 	return time.Time{}
 }
 
-func (q *queue) take(front []*record.Node, most int) []*record.Node {
+func (q *domainQueue) take(front []*record.Node, most int) []*record.Node {
 	for q.head < len(q.nodes) && q.nodes[q.head].gone() {
 		q.head++
 	}

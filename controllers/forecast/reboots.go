@@ -8,7 +8,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
@@ -179,11 +179,11 @@ func (r *reboots) room() int {
 func (r *reboots) domains() map[string]bool {
 	busy, policy := map[string]bool{}, r.fleet.Policy
 	for name := range r.current {
-		busy[plan.Domain(policy, r.fleet.shown[name])] = true
+		busy[queue.Domain(policy, r.fleet.shown[name])] = true
 	}
 	for _, e := range r.fleet.Ledger.Policy.Status.Grants {
 		if n := r.fleet.shown[e.Node]; n != nil && r.fleet.Ledger.Owns(e) {
-			busy[plan.Domain(policy, n)] = true
+			busy[queue.Domain(policy, n)] = true
 		}
 	}
 	return busy

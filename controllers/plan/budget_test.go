@@ -9,8 +9,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 )
 
 func TestLimit(t *testing.T) {
@@ -41,7 +41,7 @@ func TestLimit(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := plan.Limit(tc.maxUnavailable, tc.selected)
+			got, err := slots.Limit(tc.maxUnavailable, tc.selected)
 			if got != tc.want || err == nil && tc.err != "" || err != nil && err.Error() != tc.err {
 				t.Errorf("Limit(%s, %d) = %d, %v; want %d, %s", tc.maxUnavailable.String(), tc.selected, got, err, tc.want, tc.err)
 			}

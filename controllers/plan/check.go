@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
@@ -184,7 +185,7 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 // downForLong returns the block by a node that has not been Ready for so long that somebody has to
 // repair it.
 func (c *choice) downForLong(n *record.Node) *Blocked {
-	if n.Ready || n.Deleting || c.Now.Sub(n.DownSince()) < UnavailablePatience {
+	if n.Ready || n.Deleting || c.Now.Sub(n.DownSince()) < slots.Patience {
 		return nil
 	}
 	if b := nodeUnavailable(c, n); b != nil {

@@ -12,9 +12,11 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -78,21 +80,17 @@ type fleet struct {
 	entries ledger.Entries
 	orphans []*record.Node
 	// others are the nodes of other policies that the limit counts, too.
-	others others
+	others slots.Others
 	// unlisted are nodes with an outstanding grant of this policy that neither its ledger nor its
 	// selector has. The policy finishes or cancels each, and none of them takes a slot.
 	unlisted []*record.Node
 	// believedFrom is the time when the first record dated in the future becomes credible, on any
 	// node, because its grant may be this policy's. It is zero if no record is.
 	believedFrom time.Time
-	// limit is maxUnavailable in nodes, of the policy whose limit counts. own is this policy's own
-	// maxUnavailable if it has one besides the shared limit, or nil.
-	limit int32
-	own   *int32
-	// first is concurrency.firstBatch in nodes, or 0 if the policy has none.
-	first int32
-	// rings are the rings of spec.rings.
-	rings ringed
+	// limits are the limits in nodes.
+	limits slots.Limits
+	// order sorts nodes by their turns.
+	order queue.Order
 	// gates are the gates of the policy, and pods is what agents report about the pods on its nodes.
 	gates gates.Gates
 	pods  gates.Pods
@@ -112,16 +110,16 @@ type fleet struct {
 // newFleet sorts a snapshot. If halt is nil, it is computed from all nodes of the snapshot.
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
-		Snapshot: s, name: s.Policy.Name, entries: s.Ledger.Entries(), others: others{down: map[string]string{}},
+		Snapshot: s, name: s.Policy.Name, entries: s.Ledger.Entries(),
 		reserve: Reserve(s.Policy), gates: gates.Of(s.Policy, s.Gates), pods: gates.PodsOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
 		selected:   make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{},
 	}
-	if rings, err := ringedOf(s.Policy, s.Now); err != nil {
+	rings, err := queue.RingsOf(s.Policy, s.Now)
+	if err != nil {
 		f.invalid = err.Error()
-	} else {
-		f.rings = rings
 	}
+	f.order = queue.Order{Rings: rings, Pods: f.pods, Attempts: f.attempts}
 	numbers := record.NumbersOf(s.Nodes, max(s.Governor.Ledgers.Seq, s.Policy.Status.Seq))
 	for _, n := range s.Nodes {
 		f.add(n, numbers)
@@ -129,10 +127,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *record.Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
 	slices.SortFunc(f.unlisted, byName)
-	if err := f.scale(); err != nil {
-		f.invalid = "spec.concurrency.maxUnavailable: " + err.Error()
-	}
-	if err := cmp.Or(f.rings.scale(), scaleFirst(f)); err != nil {
+	if f.limits, err = slots.LimitsOf(s.Policy, s.Ledger, rings, f.selected, f.others.Governed); err != nil {
 		f.invalid = err.Error()
 	}
 	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Ledger.Invalid)
@@ -200,7 +195,7 @@ func (f *fleet) add(n *record.Node, numbers record.Numbers) {
 	case slices.Contains(g.Rivals, f.name):
 		f.byName[n.Name], f.conflicts[n.Name] = n, g.Rivals
 	case g.IsOf(f.Ledger.With):
-		f.others.add(n, g, len(f.Governor.Ledgers.Owners(n.Name)) > 0)
+		f.others.Add(n, g.Policy != "", len(f.Governor.Ledgers.Owners(n.Name)) > 0)
 	}
 	if n.ControlPlane {
 		f.controlPlane = append(f.controlPlane, n)
@@ -215,32 +210,11 @@ func (f *fleet) add(n *record.Node, numbers record.Numbers) {
 	}
 }
 
-// others are the nodes of other policies that the limit of the ledger counts, too.
-type others struct {
-	// governed is the number of those that one policy governs. Percentages count only these.
-	governed int
-	// down are the unavailable ones, with the cause.
-	down map[string]string
-}
-
-// add counts a node of another policy, or of several in conflict. granted is true if a ledger has
-// an entry for it.
-func (o *others) add(n *record.Node, g governor.Governance, granted bool) {
-	if g.Policy != "" {
-		o.governed++
-	}
-	if n.Outstanding() || granted {
-		o.down[n.Name] = holdsGrant
-	} else if n.Unavailable() {
-		o.down[n.Name] = why(n)
-	}
-}
-
 // govern counts a node that this policy governs, and keeps it if there may be something to report
 // about it.
 func (f *fleet) govern(n *record.Node, held bool) {
 	f.selected = append(f.selected, n)
-	if soaks := f.rings.add(n, f.Now); held || soaks || !n.AtRest(needsOf(f, n)) {
+	if held || f.order.Rings.Holds(n, f.Now) || !n.AtRest(needsOf(f, n)) {
 		f.governed = append(f.governed, n)
 	}
 }
@@ -250,30 +224,6 @@ func (f *fleet) govern(n *record.Node, held bool) {
 func (f *fleet) selects(n *record.Node) bool {
 	selector, err := f.Policy.Spec.NodeSelector.Selector()
 	return err == nil && selector.Matches(labels.Set(n.Labels))
-}
-
-// scale computes the limits in nodes, once all nodes are counted.
-func (f *fleet) scale() (err error) {
-	if f.Ledger.Moved {
-		f.limit, err = Limit(f.Policy.Spec.MaxUnavailableOrDefault(), len(f.selected))
-		return err
-	}
-	if f.limit, err = Limit(f.Ledger.Policy.Spec.MaxUnavailableOrDefault(), len(f.selected)+f.others.governed); err != nil {
-		return err
-	}
-	if own := f.Policy.Spec.OwnLimit(); own != nil {
-		f.own = new(int32)
-		*f.own, err = Limit(*own, len(f.selected))
-	}
-	return err
-}
-
-// limitOf returns the name of the policy whose maxUnavailable is the smallest that counts.
-func (f *fleet) limitOf() string {
-	if f.Ledger.Moved || f.own != nil && *f.own <= f.limit {
-		return f.name
-	}
-	return f.Ledger.Policy.Name
 }
 
 // held reports whether the node is in the middle of a reboot, under any policy.
@@ -299,11 +249,11 @@ func (f *fleet) entry(n *record.Node) v1alpha1.LedgerEntry { return f.tagged(n.E
 
 // tagged adds to the node's entry what the ledger holds besides the record: policy and ring.
 func (f *fleet) tagged(e v1alpha1.LedgerEntry, n *record.Node) v1alpha1.LedgerEntry {
-	e.Policy, e.Ring = f.Ledger.Tag(), f.rings.name(n)
+	e.Policy, e.Ring = f.Ledger.Tag(), f.order.Rings.Name(n)
 	return record.Dated(e, f.Now)
 }
 
-func (f *fleet) domain(n *record.Node) string { return Domain(f.Policy, n) }
+func (f *fleet) domain(n *record.Node) string { return queue.Domain(f.Policy, n) }
 
 // annotationsUntil returns when the autoscaler annotations are removed from a node whose grant is
 // over, or zero if the grant has left none.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
 // maxHistoryBytes limits the history, which is written with every grant and sent to every watcher.
@@ -24,7 +25,7 @@ func unexpected(f *fleet) []v1alpha1.PastReboot {
 	for _, n := range f.selected {
 		if u := n.UnexpectedReboot(f.Now); u != nil {
 			all = append(all, v1alpha1.PastReboot{
-				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.rings.name(n),
+				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.order.Rings.Name(n),
 				FromVersion: u.FromVersion, ToVersion: u.ToVersion,
 			})
 		}
@@ -65,28 +66,11 @@ func (p *Plan) withUnexpected(history []v1alpha1.PastReboot) []v1alpha1.PastRebo
 // History returns the policy's history after the plan: the previous entries followed by the reboots
 // that end now. The oldest entries are dropped first.
 func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
-	history := p.withUnexpected(slices.Concat(before, p.ended(before, now)))
+	history := p.withUnexpected(slices.Concat(before, underway.Ended(p.Reboots, before, now)))
 	for len(history) > v1alpha1.MaxHistory || size(history) > maxHistoryBytes {
 		history = history[1:]
 	}
 	return history
-}
-
-// ended returns the results of the reboots whose entries leave the ledger, without those already in
-// the history. The history may already have one if the ledger is another policy's, because the
-// history is written first.
-func (p *Plan) ended(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
-	var ended []v1alpha1.PastReboot
-	for _, t := range p.Released() {
-		past := t.Past(now)
-		if past == nil || slices.ContainsFunc(before, func(b v1alpha1.PastReboot) bool {
-			return b.Node == past.Node && b.Seq == past.Seq && b.GrantedAt.Time.Equal(past.GrantedAt.Time)
-		}) {
-			continue
-		}
-		ended = append(ended, *past)
-	}
-	return ended
 }
 
 func size(history []v1alpha1.PastReboot) int {
@@ -112,7 +96,7 @@ func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1al
 	default:
 		run = &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now), Seq: before.Seq}
 	}
-	for _, past := range p.ended(before.History, now) {
+	for _, past := range underway.Ended(p.Reboots, before.History, now) {
 		if past.Result == v1alpha1.RebootSucceeded {
 			run.Rebooted++
 		} else {

@@ -39,7 +39,7 @@ func markersOf(c *choice) []record.Markers {
 	effects, turn := repelling(c), c.Policy.Spec.PendingTaintEffect()
 	for _, n := range c.governed {
 		o := c.waiting[n.Name]
-		if o == nil && (c.held(n) || c.slots.hold(n.Name)) {
+		if o == nil && (c.held(n) || c.slots.Hold(n.Name)) {
 			m, differs := markersInReboot(c, n, turn)
 			add(n, m, differs)
 			continue
@@ -57,7 +57,7 @@ func markersOf(c *choice) []record.Markers {
 			add(n, m, differs)
 		}
 	}
-	c.order(due)
+	c.order.Sort(due)
 	list := make([]record.Markers, len(due))
 	for i, n := range due {
 		list[i] = byNode[n.Name]
@@ -79,7 +79,7 @@ func markersInReboot(c *choice, n *record.Node, turn corev1.TaintEffect) (m reco
 func waitsForTurn(c *choice, n *record.Node, o *Blocked) bool {
 	switch o.Reason {
 	case v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonDomainBusy, v1alpha1.ReasonControlPlaneGuard, v1alpha1.ReasonSpacing:
-		return !c.dryRun() && c.run.Waits == nil && !c.slots.never(c.rings.Of(n))
+		return !c.dryRun() && c.run.Waits == nil && !c.slots.Never(n)
 	}
 	return false
 }
@@ -95,22 +95,16 @@ func repelling(c *choice) map[string]corev1.TaintEffect {
 	}
 	var blocked []*record.Node
 	for _, n := range c.governed {
-		if o := c.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !c.slots.never(c.rings.Of(n)) {
+		if o := c.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !c.slots.Never(n) {
 			blocked = append(blocked, n)
 		}
 	}
-	c.order(blocked)
-	effects, repel := map[string]corev1.TaintEffect{}, map[*share]int{}
+	c.order.Sort(blocked)
+	effects, first := map[string]corev1.TaintEffect{}, c.slots.Fill(blocked)
 	for _, n := range blocked {
-		effects[n.Name] = c.Policy.Spec.PendingTaintEffect()
-		shares := c.slots.of(c.rings.Of(n))
-		if slices.ContainsFunc(shares, func(s *share) bool { return repel[s] >= s.limit }) {
-			continue
+		if effects[n.Name] = c.Policy.Spec.PendingTaintEffect(); first[n.Name] {
+			effects[n.Name] = effect
 		}
-		for _, s := range shares {
-			repel[s]++
-		}
-		effects[n.Name] = effect
 	}
 	return effects
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
@@ -41,7 +42,7 @@ type Plan struct {
 	// share it.
 	SharedLimit int32
 	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
-	Batch *Batch
+	Batch *slots.Batch
 	// SharedWith are the policies that share the limit, including this one, sorted. It is nil if
 	// there is only this one.
 	SharedWith []string
@@ -92,7 +93,7 @@ type Plan struct {
 	// Holders lists the nodes that use slots. Unavailable are those that keep others waiting without
 	// a grant.
 	Holders     string
-	Unavailable []Unavailable
+	Unavailable []slots.Unavailable
 	// Failures are the failed attempts on nodes that still need their reboot.
 	Failures []Failure
 	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History
@@ -147,7 +148,7 @@ type choice struct {
 
 	plan Plan
 	// slots are the slots taken so far.
-	slots *slots
+	slots *slots.Slots
 	// lent is true if slots were taken for nodes that go next but are not granted yet.
 	lent bool
 	// waiting holds the reason that each node waits, by the node's name.
@@ -162,11 +163,11 @@ type choice struct {
 func choose(s Snapshot) *choice {
 	c := underWay(newFleet(s, nil))
 	c.adopt()
-	c.slots = slotsOf(c.fleet, c.plan.Reboots)
+	c.slots = c.slotsOf(c.plan.Reboots)
 	c.grant()
 	c.nextRun()
 	if c.lent {
-		c.slots = slotsOf(c.fleet, c.plan.Reboots) // free the slots that were lent
+		c.slots = c.slotsOf(c.plan.Reboots) // free the slots that were lent
 	}
 	c.report()
 	return c
@@ -177,13 +178,10 @@ func underWay(f *fleet) *choice {
 	reboots := f.reboots()
 	crowdOut(f, reboots)
 	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
-		Limit: f.limit, LimitOf: f.limitOf(), SharedLimit: f.Ledger.LimitAfter(f.limit), SharedWith: f.Ledger.With, Unshared: f.Ledger.Missing,
+		Limit: f.limits.Least(), LimitOf: f.limits.Of, SharedLimit: f.Ledger.LimitAfter(f.limits.Ledger), SharedWith: f.Ledger.With, Unshared: f.Ledger.Missing,
 		Seq: max(f.Policy.Status.Seq, f.Ledger.Policy.Status.Seq), InLedgerOf: f.Ledger.Policy.Name, Others: f.entries.Others, Reboots: reboots,
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: governor.Conflicts(f.conflicts, func(name string) bool { return f.byName[name].NeedsReboot() }),
 	}}
-	if f.own != nil {
-		c.plan.Limit = min(f.limit, *f.own)
-	}
 	for i, t := range c.plan.Reboots {
 		was := f.entries.Own[i]
 		c.plan.notes = c.plan.notes || f.Ledger.Apart() && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
@@ -200,7 +198,7 @@ func (c *choice) report() {
 	if p.RunHooks != nil && c.run.Waits != nil {
 		p.RunWaits = c.run.Waits.Message
 	}
-	p.Holders, p.Unavailable, p.Stall = c.slots.holders(), unavailable(c), stallOf(c)
+	p.Holders, p.Unavailable, p.Stall = c.slots.Holders(), c.slots.Unavailable(c.Nodes, c.guards()), stallOf(c)
 	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
 	agents := report.CountAgents(c.Agents, c.Now)
@@ -210,7 +208,9 @@ func (c *choice) report() {
 	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
 	p.Withheld = c.Governor.Withheld(c.Nodes, c.name)
 	c.count(agents.Reporting)
-	p.Batch = c.slots.first.batch(p)
+	if len(p.Ledger())+len(p.Blocked) > 0 {
+		p.Batch = c.slots.Batch()
+	}
 	if waitsForGates(p, c.waiting) {
 		p.WaitsForGates, p.Gates = c.gates.Any(), c.gates.Status()
 	}
@@ -300,10 +300,10 @@ func (c *choice) adopt() {
 
 // grant chooses among the nodes that need a reboot, and records why each other one waits.
 func (c *choice) grant() {
-	for i, ring := range c.rings.split(c.governed) {
+	for i, ring := range c.order.Rings.Split(c.governed) {
 		c.grantAmong(ring)
-		if c.unfinished == nil && i < len(c.rings.order) {
-			c.unfinished = unfinished(c, c.rings.order[i], ring)
+		if c.unfinished == nil && i < len(c.order.Rings.Order) {
+			c.unfinished = unfinished(c, c.order.Rings.Order[i], ring)
 		}
 	}
 }
@@ -322,13 +322,13 @@ func (c *choice) grantAmong(ring []*record.Node) {
 		}
 		candidates = append(candidates, n)
 	}
-	c.order(candidates)
+	c.order.Sort(candidates)
 	for _, n := range candidates {
 		o := c.first(turn, n)
 		if o.reaches(fleetChecks) {
 			// The node is next, but a check that blocks all nodes may still block it. The nodes
 			// after it are judged as if it were down, and keep their reports.
-			c.slots.take(n.Name, c.rings.Of(n), c.domain(n))
+			c.slots.Take(n)
 			c.lent = c.lent || o != nil
 		}
 		if o != nil {

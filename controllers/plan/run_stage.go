@@ -42,7 +42,7 @@ func (c *choice) runStage() v1alpha1.RunStage {
 		case o == nil:
 		case o.check == v1alpha1.ReasonSpacing, o.check == v1alpha1.ReasonRingWaits && !o.Until.IsZero(), o.ShortLived:
 			return v1alpha1.RunRunning
-		case o.mayPass() && !c.slots.never(c.rings.Of(n)) && c.run.MayIdle():
+		case o.mayPass() && !c.slots.Never(n) && c.run.MayIdle():
 			stage = v1alpha1.RunIdle
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -20,7 +21,7 @@ import (
 func (c *choice) count(reporting int) {
 	p, counts := &c.plan, &c.plan.Counts
 	*counts = v1alpha1.NodeCounts{
-		Selected: int32(len(c.selected)), Reporting: int32(reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(len(c.slots.used)),
+		Selected: int32(len(c.selected)), Reporting: int32(reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(c.slots.Used()),
 	}
 	if p.Deadlines != nil {
 		counts.Overdue = p.Deadlines.Passed
@@ -75,7 +76,13 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 		}
 	}
 	slices.SortFunc(blocked, func(a, b v1alpha1.BlockedNodes) int {
-		return cmp.Or(compareBools(needNoAction[a.Reason], needNoAction[b.Reason]), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+		last := func(b v1alpha1.BlockedNodes) int { // 1 if the reason comes last
+			if needNoAction[b.Reason] {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
 	})
 	return blocked
 }
@@ -114,7 +121,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 		consider(t.Until, t.HookPatienceEnds())
 	}
 	for _, u := range c.plan.Unavailable {
-		consider(u.Since.Add(UnavailablePatience))
+		consider(u.Since.Add(slots.Patience))
 	}
 	for _, o := range c.waiting {
 		consider(o.Until, o.looksFrom(), o.StallsAt)
@@ -125,7 +132,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 	for _, n := range c.governed {
 		consider(n.CredibleFrom(c.Now))
 		if o := c.waiting[n.Name]; !n.Ready && o.waitsForHours() {
-			consider(n.DownSince().Add(UnavailablePatience))
+			consider(n.DownSince().Add(slots.Patience))
 		}
 		if !c.held(n) {
 			consider(c.annotationsUntil(n))

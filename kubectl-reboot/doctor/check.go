@@ -60,7 +60,7 @@ func selected(all fleet.Fleet, p *v1alpha1.RebootPolicy, conflicts []governor.Co
 	if len(governed) == 0 && len(conflicts) == 0 {
 		f.add(Warning, "policy "+p.Name+" selects no node that another policy does not govern", "kubectl get nodes --show-labels")
 	}
-	emptyRings(p, governed, f)
+	emptyRings(p, governed, all.Now, f)
 	for _, c := range conflicts {
 		others := slices.DeleteFunc(slices.Clone(c.Policies), func(name string) bool { return name == p.Name })
 		f.add(Problem, fmt.Sprintf("policy %s and %s select %s with the same priority, %d: no reboot is granted there", p.Name,

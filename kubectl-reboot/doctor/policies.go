@@ -10,8 +10,8 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -44,7 +44,7 @@ func policies(c Cluster, f *findings) {
 		if p.Mode == v1alpha1.ModeDryRun {
 			f.add(Warning, "policy "+p.Name+" is in mode DryRun, so it grants nothing", fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, p.Name))
 		}
-		emptyRings(c.Fleet.Policy(p.Name), p.Governed, f)
+		emptyRings(c.Fleet.Policy(p.Name), p.Governed, c.Fleet.Now, f)
 		for _, n := range p.Notices {
 			if level := level(n); level != "" {
 				f.add(level, n.Message, n.Command, append(n.Nodes, heldUp(n, p)...)...)
@@ -71,8 +71,8 @@ func heldUp(n status.Notice, p *status.Policy) []string {
 }
 
 // emptyRings finds rings without nodes. Later rings do not wait for them.
-func emptyRings(policy *v1alpha1.RebootPolicy, governed []*record.Node, f *findings) {
-	rings, err := plan.RingsOf(policy)
+func emptyRings(policy *v1alpha1.RebootPolicy, governed []*record.Node, now time.Time, f *findings) {
+	rings, err := queue.RingsOf(policy, now)
 	if err != nil {
 		return // the policy is Invalid
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
@@ -62,7 +62,7 @@ func NoLimit(policy string) Advice {
 }
 
 // holdsUp is the advice about a node that uses up the limit without a reboot while others wait.
-func holdsUp(u plan.Unavailable) Advice {
+func holdsUp(u slots.Unavailable) Advice {
 	if u.Cordoned {
 		return Advice{u.Node + " is cordoned and uses up the limit while others wait; if nobody needs the cordon any more, run", "kubectl uncordon " + u.Node}
 	}

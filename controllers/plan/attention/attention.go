@@ -17,6 +17,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -230,7 +231,7 @@ func (a *collector) ofUnavailable() {
 	}
 	for _, u := range a.plan.Unavailable {
 		since := cmp.Or(u.Since, a.plan.OldestPending)
-		if a.now.Sub(since) < plan.UnavailablePatience {
+		if a.now.Sub(since) < slots.Patience {
 			continue
 		}
 		command, text := "kubectl describe node "+u.Node, u.Node+" "+u.Why

@@ -2,6 +2,7 @@ package underway
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,26 @@ func (t Reboot) Past(now time.Time) *v1alpha1.PastReboot {
 	past.Reboot = record.Lasted(p.At.Time, n.MaintenanceSince, most)
 	past.Settle = record.Lasted(n.MaintenanceSince, n.Grant.At.Time, most)
 	return past
+}
+
+// Ended returns the results of the reboots whose entries leave the ledger, without those already in
+// the history. The history may already have one if the ledger is another policy's, because the
+// history is written first.
+func Ended(reboots []Reboot, before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
+	var ended []v1alpha1.PastReboot
+	for _, t := range reboots {
+		if t.Action != ReleaseEntry {
+			continue
+		}
+		past := t.Past(now)
+		if past == nil || slices.ContainsFunc(before, func(b v1alpha1.PastReboot) bool {
+			return b.Node == past.Node && b.Seq == past.Seq && b.GrantedAt.Time.Equal(past.GrantedAt.Time)
+		}) {
+			continue
+		}
+		ended = append(ended, *past)
+	}
+	return ended
 }
 
 // applied names the update that a reboot has applied, as its engine does. It is empty if the version

@@ -1,4 +1,4 @@
-package plan
+package slots
 
 import (
 	"cmp"
@@ -8,24 +8,26 @@ import (
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
-// stallAfter is the time for which unavailable nodes may use up a limit before they are reported.
-// Most repairs take less.
-const stallAfter = time.Hour
+// Patience is the time for which an unavailable node may use up a limit before a person is told. Most
+// repairs take less.
+const Patience = time.Hour
 
-// noteHolders finds the shares that are used up by nodes which nobody reboots.
-func (s *slots) noteHolders(f *fleet) {
+// NoteHolders finds the shares that are used up by nodes which nobody reboots, once all nodes are
+// counted.
+func (s *Slots) NoteHolders(nodes []*record.Node) {
+	last := record.LastReboot(s.Policy, s.Now)
 	for _, share := range s.all() {
-		share.noteHolders(f)
+		share.noteHolders(nodes, last)
 	}
 }
 
-func (s *share) noteHolders(f *fleet) {
+// noteHolders notes the nodes that use up the share, and since when at the earliest.
+func (s *share) noteHolders(nodes []*record.Node, earliest time.Time) {
 	var names []string
 	for name, why := range s.used {
 		if why != holdsGrant {
@@ -37,7 +39,7 @@ func (s *share) noteHolders(f *fleet) {
 	}
 	slices.Sort(names)
 	var since []time.Time
-	for _, n := range f.Nodes {
+	for _, n := range nodes {
 		if _, holds := slices.BinarySearch(names, n.Name); holds {
 			since = append(since, n.DownSince())
 		}
@@ -46,7 +48,7 @@ func (s *share) noteHolders(f *fleet) {
 	if len(since) < s.limit {
 		return
 	}
-	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], record.LastReboot(f.Policy, f.Now))
+	s.heldBy, s.heldSince = names, timing.Latest(since[s.limit-1], earliest)
 }
 
 // heldFor returns the time since which a node has waited for a slot that others hold without a
@@ -76,27 +78,6 @@ func (s *share) remedy() string {
 	return "repair it, or delete the Node if its machine is gone; look at it with: kubectl describe node " + first
 }
 
-// stallOf sums up the nodes that wait for others which nobody reboots. It returns nil if none do.
-func stallOf(c *choice) *block.Stall {
-	var stall *block.Stall
-	for _, n := range c.governed {
-		o := c.waiting[n.Name]
-		if o == nil || o.Stall == nil {
-			continue
-		}
-		if stall == nil {
-			stall = new(*o.Stall)
-		}
-		stall.Waiting++
-		stall.Since = timing.Earliest(stall.Since, o.Stall.Since)
-	}
-	return stall
-}
-
-// UnavailablePatience is the time for which an unavailable node may use up the limit before a person
-// is told.
-const UnavailablePatience = time.Hour
-
 // Unavailable is a node that is down or cordoned without a grant, and keeps others waiting.
 type Unavailable struct {
 	Node string
@@ -109,28 +90,24 @@ type Unavailable struct {
 	Guarded bool
 }
 
-// unavailable returns the nodes that keep others waiting without a grant, by name: those that use
-// up a limit, and control-plane nodes that are not Ready.
-func unavailable(c *choice) []Unavailable {
-	names, guarded := map[string]string{}, map[string]bool{}
-	for _, n := range c.governed {
-		for _, other := range c.controlPlane {
-			if n.ControlPlane && c.waiting[n.Name] != nil && other != n && !other.Ready && !c.held(other) {
-				names[other.Name], guarded[other.Name] = why(other), true
-			}
-		}
-	}
-	for _, share := range c.slots.all() {
+// Unavailable returns the nodes that keep others waiting without a grant, by name: those that use up
+// a limit, and the control-plane nodes that guard others.
+func (s *Slots) Unavailable(nodes []*record.Node, guards map[string]bool) []Unavailable {
+	names := map[string]string{}
+	for _, share := range s.all() {
 		for _, name := range share.heldBy {
 			names[name] = share.used[name]
-			delete(guarded, name)
 		}
 	}
 	var all []Unavailable
-	for _, n := range c.Nodes {
-		if why, ok := names[n.Name]; ok {
+	for _, n := range nodes {
+		cause, limits := names[n.Name]
+		if !limits && guards[n.Name] {
+			cause = why(n)
+		}
+		if limits || guards[n.Name] {
 			all = append(all, Unavailable{
-				Node: n.Name, Why: why, Since: n.DownSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned, Guarded: guarded[n.Name],
+				Node: n.Name, Why: cause, Since: n.DownSince(), Cordoned: n.Ready && !n.Deleting && n.Cordoned, Guarded: !limits,
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package plan
+package slots
 
 import (
 	"fmt"
@@ -7,9 +7,11 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // firstBatch tracks the beginning of a run under concurrency.firstBatch. It is zero if the policy does
@@ -35,35 +37,25 @@ type Batch struct {
 	Message string
 }
 
-// scaleFirst computes concurrency.firstBatch in nodes, once all nodes are counted.
-func scaleFirst(f *fleet) (err error) {
-	if first := f.Policy.Spec.FirstBatch(); first != nil {
-		if f.first, err = Limit(first.NodesOrDefault(), len(f.selected)); err != nil {
-			return fmt.Errorf("spec.concurrency.firstBatch.nodes: %w", err)
-		}
-	}
-	return nil
-}
-
 // firstBatchOf returns how far the run has come, from its counts in the status and the reboots that end
 // with this plan. Until it grows, the nodes that have come back still count, so that no node follows
 // them.
-func firstBatchOf(f *fleet, reboots []underway.Reboot) firstBatch {
-	if f.first == 0 {
+func firstBatchOf(r Rules, reboots []underway.Reboot, selected []*record.Node) firstBatch {
+	if r.Limits.First == 0 {
 		return firstBatch{}
 	}
-	b := firstBatch{nodes: f.first, soak: f.Policy.Spec.FirstBatch().Soak.Duration}
+	b := firstBatch{nodes: r.Limits.First, soak: r.Policy.Spec.FirstBatch().Soak.Duration}
 	var run v1alpha1.RunStatus
-	if f.Policy.Status.Run != nil {
-		run = *f.Policy.Status.Run
+	if r.Policy.Status.Run != nil {
+		run = *r.Policy.Status.Run
 	}
 	var back []v1alpha1.PastReboot
 	rebooted, failed := run.Rebooted, run.Failed
-	history := f.Policy.Status.History
-	ended := (&Plan{Reboots: reboots}).ended(history, f.Now)
+	history := r.Policy.Status.History
+	ended := underway.Ended(reboots, history, r.Now)
 	for i, past := range slices.Concat(history, ended) {
 		switch isNew := i >= len(history); {
-		case past.Seq <= run.Seq, !isNew && f.Policy.Status.Run == nil:
+		case past.Seq <= run.Seq, !isNew && r.Policy.Status.Run == nil:
 		case past.Result == v1alpha1.RebootSucceeded:
 			back = append(back, past)
 			if isNew {
@@ -84,22 +76,22 @@ func firstBatchOf(f *fleet, reboots []underway.Reboot) firstBatch {
 	}
 	// The history holds the last reboots. Those of the first nodes that it has lost are long over.
 	lost := int(rebooted) - len(back)
-	soakFirst(f, &b, back[:max(0, min(int(b.nodes)-lost, len(back)))])
-	if !b.down && !f.Now.Before(b.until) {
+	b.soaks(selected, back[:max(0, min(int(b.nodes)-lost, len(back)))])
+	if !b.down && !r.Now.Before(b.until) {
 		return firstBatch{}
 	}
 	return b
 }
 
-// soakFirst finds the node that soaks longest among the first ones, which are back.
-func soakFirst(f *fleet, b *firstBatch, back []v1alpha1.PastReboot) {
+// soaks finds the node that soaks longest among the first ones, which are back.
+func (f *firstBatch) soaks(selected []*record.Node, back []v1alpha1.PastReboot) {
 	for _, past := range back {
-		until, down := past.EndedAt.Add(b.soak), false
-		if i := slices.IndexFunc(f.selected, func(n *record.Node) bool { return n.Name == past.Node }); i >= 0 {
-			until, down = soaks(f.selected[i], past.EndedAt.Time, b.soak)
+		until, down := past.EndedAt.Add(f.soak), false
+		if i := slices.IndexFunc(selected, func(n *record.Node) bool { return n.Name == past.Node }); i >= 0 {
+			until, down = queue.Soaks(selected[i], past.EndedAt.Time, f.soak)
 		}
-		if down && !b.down || down == b.down && until.After(b.until) {
-			b.last, b.until, b.down = past.Node, until, down
+		if down && !f.down || down == f.down && until.After(f.until) {
+			f.last, f.until, f.down = past.Node, until, down
 		}
 	}
 }
@@ -113,14 +105,14 @@ func (f firstBatch) share() *share {
 }
 
 // waits returns why no node may go while the first nodes soak, or nil.
-func (f firstBatch) waits(c *choice) *block.Block {
+func (f firstBatch) waits(zone *time.Location) *block.Block {
 	switch {
 	case f.nodes == 0 || f.limit > 0:
 		return nil
 	case f.down:
 		return block.New(v1alpha1.ReasonSpacing, forItsTurn+"%s", f.message())
 	}
-	return block.New(v1alpha1.ReasonSpacing, forItsTurn+"%s until %s", f.message(), c.instant(f.until)).EndsAt(f.until)
+	return block.New(v1alpha1.ReasonSpacing, forItsTurn+"%s until %s", f.message(), timing.InstantIn(f.until, zone)).EndsAt(f.until)
 }
 
 // message says how many nodes may be down and why. It stays the same while the first nodes reboot.
@@ -140,10 +132,10 @@ func (f firstBatch) message() string {
 	return fmt.Sprintf("%s, one of the first nodes of the run, soaks", f.last)
 }
 
-// batch returns the limit of the run for the status, or nil if the run has grown or nothing waits.
-func (f firstBatch) batch(p *Plan) *Batch {
-	if f.nodes == 0 || len(p.Ledger())+len(p.Blocked) == 0 {
+// Batch returns the limit of the run for the status, or nil if the run has grown.
+func (s *Slots) Batch() *Batch {
+	if s.first.nodes == 0 {
 		return nil
 	}
-	return &Batch{Limit: f.limit, Message: f.message()}
+	return &Batch{Limit: s.first.limit, Message: s.first.message()}
 }

@@ -1,0 +1,60 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
+)
+
+// Outlook is the starting point of a forecast.
+type Outlook struct {
+	// Queues are the queues of the policy's rings and domains, in the order in which plans choose
+	// among them. The Nodes are those of the snapshot.
+	Queues []queue.Queue
+	// Soaking holds, by ring, the node at rest that blocks later rings longest after its reboot.
+	Soaking map[int]*record.Node
+	// Limits are the limits in nodes.
+	Limits slots.Limits
+	Rings  queue.Rings
+	// Conflicts are the nodes that need a reboot but that several policies of the same priority
+	// select. The values are those policies.
+	Conflicts map[string][]string
+	// Invalid is true if something is wrong with the spec, so that nothing is granted.
+	Invalid bool
+}
+
+// Ahead returns the outlook of a snapshot.
+func Ahead(s Snapshot) Outlook {
+	f := newFleet(s, nil)
+	o := Outlook{
+		Soaking: f.soaking(), Limits: f.limits, Rings: f.order.Rings, Conflicts: f.conflicts, Invalid: f.invalid != "",
+	}
+	maps.DeleteFunc(o.Conflicts, func(name string, _ []string) bool { return !f.byName[name].NeedsReboot() })
+	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *record.Node) bool { return !n.NeedsReboot() || f.held(n) })
+	f.order.Sort(waiting)
+	for _, n := range waiting {
+		ring, domain := f.order.Rings.Of(n), f.domain(n)
+		if last := len(o.Queues) - 1; last < 0 || o.Queues[last].Ring != ring || o.Queues[last].Domain != domain {
+			o.Queues = append(o.Queues, queue.Queue{Ring: ring, Domain: domain})
+		}
+		q := &o.Queues[len(o.Queues)-1]
+		q.Nodes = append(q.Nodes, n)
+	}
+	return o
+}
+
+// soaking returns, by ring, the node at rest that blocks later rings longest after its reboot.
+func (f *fleet) soaking() map[int]*record.Node {
+	last, until := map[int]*record.Node{}, map[int]time.Time{}
+	for _, n := range f.governed {
+		ring := f.order.Rings.Of(n)
+		if ends, _ := f.order.Rings.Soaks(n); !n.Paused(f.Now) && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
+			last[ring], until[ring] = n, ends
+		}
+	}
+	return last
+}
