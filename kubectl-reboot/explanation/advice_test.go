@@ -11,7 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/explanation"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -148,7 +148,7 @@ func TestOf_NothingIsDecidedBeforeTheLastGrantIsOver(t *testing.T) {
 func TestOf_WhatAWindowDoesNotEnd(t *testing.T) {
 	closed := Policy("w", Weeknights)
 	node := Node("n1", "w", Needs(time.Hour))
-	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(&closed)})
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: gates.PodsOf(&closed).Preflight()})
 	kept := &protocol.NamedPods{Count: 1, Pods: []protocol.NamedPod{{Pod: "shop/batch", Why: "drain.unmanagedPods is Block"}}}
 	f := fleet.New(policies(closed), []corev1.Node{node}, Now)
 	for name, tc := range map[string]struct {
@@ -193,7 +193,7 @@ func TestOf_ANodeThatOthersWaitFor(t *testing.T) {
 // TestOf_AClosedBudget tests a node whose last drain a closed PodDisruptionBudget has made fail.
 func TestOf_AClosedBudget(t *testing.T) {
 	w := Policy("w")
-	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: plan.PreflightOf(&w)})
+	question, _ := protocol.ParsePreflight(map[string]string{v1alpha1.AnnotationPreflight: gates.PodsOf(&w).Preflight()})
 	node := Node("n1", "w", Needs(time.Hour), Granted("w", 7, 3*time.Minute), Progressed(7, protocol.PhaseAborted, 2*time.Minute, func(p *protocol.Progress) {
 		p.Failures, p.Reason, p.Message, p.Try = 1, v1alpha1.ReasonUndrainablePod, "The drain took too long.", true
 	}))
