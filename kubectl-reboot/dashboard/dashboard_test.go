@@ -126,6 +126,9 @@ func TestRender(t *testing.T) {
 				t.Errorf("%s does not have %q:\n%s", section, text, page.Sections[section])
 			}
 		}
+		if section == "history" && strings.Index(page.Sections[section], "worker-02") > strings.Index(page.Sections[section], "worker-01") {
+			t.Error("the history does not begin with the newest reboot")
+		}
 		if !strings.Contains(page.HTML, page.Sections[section]) {
 			t.Errorf("the page does not have section %s", section)
 		}
@@ -235,6 +238,14 @@ func TestRender_Nothing(t *testing.T) {
 		if html := rendered(t, f, dashboard.Options{}).Sections["attention"]; strings.Contains(html, "Nothing needs you") {
 			t.Errorf("%s: %s", what, html)
 		}
+	}
+	well := fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{Node("n1", "w")}, Now)
+	if html := rendered(t, well, dashboard.Options{Trouble: "this may be out of date"}).Sections["attention"]; strings.Contains(html, "Nothing needs you") {
+		t.Errorf("an old page: %s", html)
+	}
+	well.Manager = fleet.ManagerOf([]coordinationv1.Lease{{Spec: coordinationv1.LeaseSpec{RenewTime: new(metav1.NewMicroTime(Now.Add(-time.Hour)))}}}, nil)
+	if html := rendered(t, well, dashboard.Options{}).Sections["summary"]; !strings.Contains(html, ">no manager has run since Mon 2026-11-23 14:48:00 UTC; 1 of 1 up to date<") {
+		t.Errorf("no manager: %s", html)
 	}
 	if html := rendered(t, fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, nil, Now), dashboard.Options{}).Sections["policies"]; !strings.Contains(html, "<dt>up to date</dt><dd>no node</dd>") {
 		t.Errorf("a policy without nodes: %s", html)

@@ -186,14 +186,16 @@ func TestExamine(t *testing.T) {
 		"rights missing": {
 			func(c *installed) { c.Missing = c.NeededRights()[1:3] }, []string{"Rights Problem [] ServiceAccount reboot-operator-system/reboot-operator-manager may not: patch nodes, patch nodes/status"},
 		},
-		"kured":                {func(c *installed) { c.other("kured", "ghcr.io/kubereboot/kured:1.17.0") }, []string{"Operators Problem [] kured runs as daemonset kube-system/kured"}},
-		"poseidon/fleetlock":   {func(c *installed) { c.other("fleetlock", "quay.io/poseidon/fleetlock:v0.4.0") }, []string{"Operators Problem [] poseidon/fleetlock runs as daemonset kube-system/fleetlock"}},
-		"kured, rebuilt":       {func(c *installed) { c.other("reboots", "registry.example.com/tools:1", "/usr/bin/kured") }, []string{"Operators Problem [] kured runs as daemonset kube-system/reboots"}},
-		"kured without a node": {func(c *installed) { c.other("kured", "kured"); c.DaemonSets[1].Status = appsv1.DaemonSetStatus{} }, nil},
-		"FLUO":                 {func(c *installed) { c.other("update-agent", "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0") }, []string{"Operators Problem [] FLUO runs"}},
-		"CLUO":                 {func(c *installed) { c.other("update-agent", "quay.io/coreos/container-linux-update-operator") }, []string{"Operators Problem [] CLUO runs"}},
-		"upgrade controller":   {func(c *installed) { c.other("suc", "rancher/system-upgrade-controller:v0.14@sha256:aa") }, []string{"Operators Warning [] system-upgrade-controller runs"}},
-		"like kured":           {func(c *installed) { c.other("kured-exporter", "example.com/kured-exporter:1") }, nil},
+		"kured":                  {func(c *installed) { c.other("kured", "ghcr.io/kubereboot/kured:1.17.0") }, []string{"Operators Problem [] kured runs as daemonset kube-system/kured"}},
+		"poseidon/fleetlock":     {func(c *installed) { c.other("fleetlock", "quay.io/poseidon/fleetlock:v0.4.0") }, []string{"Operators Problem [] poseidon/fleetlock runs as daemonset kube-system/fleetlock"}},
+		"kured, rebuilt":         {func(c *installed) { c.other("reboots", "registry.example.com/tools:1", "/usr/bin/kured") }, []string{"Operators Problem [] kured runs as daemonset kube-system/reboots"}},
+		"kured without a node":   {func(c *installed) { c.other("kured", "kured"); c.DaemonSets[1].Status = appsv1.DaemonSetStatus{} }, nil},
+		"FLUO":                   {func(c *installed) { c.other("update-agent", "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0") }, []string{"Operators Problem [] FLUO runs"}},
+		"CLUO":                   {func(c *installed) { c.other("update-agent", "quay.io/coreos/container-linux-update-operator") }, []string{"Operators Problem [] CLUO runs"}},
+		"upgrade controller":     {func(c *installed) { c.other("suc", "rancher/system-upgrade-controller:v0.14@sha256:aa") }, []string{"Operators Warning [] system-upgrade-controller runs"}},
+		"FLUO as a Deployment":   {func(c *installed) { deployed(c, 1) }, []string{"Operators Problem [] FLUO runs as deployment kube-system/operator"}},
+		"FLUO without a replica": {func(c *installed) { deployed(c, 0) }, nil},
+		"like kured":             {func(c *installed) { c.other("kured-exporter", "example.com/kured-exporter:1") }, nil},
 		"locksmithd, and no need for a reboot": {
 			func(c *installed) {
 				unreported(corev1.ConditionFalse, "No update. "+conflict+" Reported by update-engine.")(&c.nodes[0])
@@ -309,6 +311,16 @@ func TestExamine(t *testing.T) {
 
 // forbidden is the API server's error for a user without permission.
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "", errors.New("no rights"))
+
+// deployed adds a Deployment of FLUO.
+func deployed(c *installed, replicas int32) {
+	c.Deployments = append(c.Deployments, appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "operator"},
+		Spec: appsv1.DeploymentSpec{Replicas: &replicas, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "main", Image: "ghcr.io/flatcar/flatcar-linux-update-operator:v0.9.0"}},
+		}}},
+	})
+}
 
 // linux is the node selector of config/agent.
 var linux = map[string]string{corev1.LabelOSStable: "linux"}
