@@ -47,6 +47,9 @@ type Cell struct {
 // shown in a wide Look. Columns whose name then begins with ">" are right-aligned, unless they are
 // the last. UTC times in cells are converted to the reader's time zone. In a narrow terminal rows
 // take several lines. Without rows it returns nothing.
+//
+// go-pretty and lipgloss/table would keep every column beside the others. In 80 columns that leaves
+// 11 to 16 of them for the last column, and lipgloss also cuts the names of columns.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
 		return nil
