@@ -148,13 +148,13 @@ func (m *Machine) showUptime() error {
 func (m *Machine) Boots() int { return read(m, func() int { return m.boots }) }
 
 // Restore restores a machine that is up to a snapshot of the boot before the last reboot that its
-// Node shows, in which the last update was staged. Its uptime goes on. It returns the ID of that boot,
-// or an empty text if the Node shows no such reboot.
+// Node shows, in which the last update was staged. Its uptime goes on. It returns the ID of that
+// boot, or an empty text if the Node shows no such reboot.
 func (m *Machine) Restore(node *corev1.Node) (id string, err error) {
 	progress, err := protocol.ParseProgress(node.Annotations)
 	now := m.BootID()
 	if err != nil || progress == nil || progress.Phase != protocol.PhaseRebooting || progress.BootID == now {
-		return "", nil
+		return "", err
 	}
 	m.Repair()
 	if !m.Halt(now, judge.Lost) {

@@ -20,8 +20,8 @@ func (r Recorder) Eventf(regarding, related runtime.Object, kind, reason, action
 	r.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", message.Shorten(message.MaxNoteBytes, fmt.Sprintf(note, args...)))
 }
 
-// NodeReference returns a reference to a Node without its version, so that repeated events become a series.
-// It has the UID, by which `kubectl describe node` finds events.
+// NodeReference returns a reference to a Node without its version, so that repeated events become a
+// series. It has the UID, by which `kubectl describe node` finds events.
 func NodeReference(name string, uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: uid}
 }

@@ -48,7 +48,7 @@ type Cell struct {
 // the last. UTC times in cells are converted to the reader's time zone. In a narrow terminal rows
 // take several lines. Without rows it returns nothing.
 //
-// go-pretty and lipgloss/table would keep every column beside the others. In 80 columns that leaves
+// go-pretty and lipgloss/table would keep every column next to the others. In 80 columns that leaves
 // 11 to 16 of them for the last column, and lipgloss also cuts the names of columns.
 func (l Look) Table(columns []string, rows [][]Cell) []string {
 	if len(rows) == 0 {
