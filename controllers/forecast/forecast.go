@@ -23,6 +23,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/hours"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -266,7 +267,7 @@ func due(s plan.Snapshot, end time.Time) []Due {
 // The assumed durations of drain and reboot until the policy has measured one.
 const (
 	assumedDrain  = 2 * time.Minute
-	assumedReboot = plan.AssumedReboot - assumedDrain
+	assumedReboot = hours.AssumedReboot - assumedDrain
 )
 
 // Expect returns the median duration of each phase over the policy's reboots. Until one has

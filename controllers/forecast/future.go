@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/hours"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
@@ -183,7 +184,7 @@ func (u *future) extrapolate() int {
 		return 0
 	}
 	f, r := u.fleet, &u.reboots
-	rest, slots, reserve := u.waiting(), r.slots(), plan.Reserve(f.Policy)
+	rest, slots, reserve := u.waiting(), r.slots(), hours.Reserve(f.Policy)
 	r.started = slices.Grow(r.started, len(rest))
 	before, domain, ring := len(r.started), "", 0
 	if len(rest) > 0 {

@@ -90,6 +90,18 @@ func gateReports(state v1alpha1.GateState, reason v1alpha1.Reason) func(c *choic
 	return func(c *choice, _ *record.Node) *block.Block { return c.gates.Reports(state, reason) }
 }
 
+func blackout(c *choice, n *record.Node) *block.Block     { return c.hours.Blackout(n) }
+func windowClosed(c *choice, n *record.Node) *block.Block { return c.hours.Closed(n) }
+
+// windowTooShort blocks no node that holds a grant: the window was long enough when it was granted,
+// and hooks may have taken time since.
+func windowTooShort(c *choice, n *record.Node) *block.Block {
+	if c.held(n) {
+		return nil
+	}
+	return c.hours.TooShort(n)
+}
+
 // turn lists the checks for nodes that have passed all others. They run node by node, because each
 // depends on the nodes chosen before.
 var turn = []check{
@@ -332,15 +344,3 @@ func reportsOnly(c *choice, _ *record.Node) *block.Block {
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }
-
-// FallsWithOthers reports whether the node waits only for other nodes: for an earlier ring, or for
-// its turn.
-func (o *Blocked) FallsWithOthers() bool {
-	return o.check == v1alpha1.ReasonRingWaits || o.reaches(turnChecks)
-}
-
-// FallsWithTime reports whether the block ends by itself. WindowTooShort counts: the time left only
-// shrinks, but another window comes.
-func (o *Blocked) FallsWithTime() bool {
-	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort
-}

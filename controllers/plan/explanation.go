@@ -126,15 +126,15 @@ func overruled(f *fleet, reason v1alpha1.Reason, name string) string {
 		}
 	case v1alpha1.ReasonBlackout:
 		if w.Blackout {
-			return "blackout " + w.Name + " is in force; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresBlackouts)
+			return "blackout " + w.Name + " is in force; " + f.hours.Ignores(n, v1alpha1.UrgentIgnoresBlackouts)
 		}
 		return urgently("spec.urgent.all ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
 	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
 		switch {
 		case !w.Open:
-			return "no window is open; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresWindows)
-		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.reserve).After(w.ClosesAt):
-			return "the window closes " + f.instant(w.ClosesAt) + "; " + ignoresHours(f, n, v1alpha1.UrgentIgnoresWindows)
+			return "no window is open; " + f.hours.Ignores(n, v1alpha1.UrgentIgnoresWindows)
+		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.hours.Reserve).After(w.ClosesAt):
+			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.hours.Ignores(n, v1alpha1.UrgentIgnoresWindows)
 		}
 		return urgently("spec.urgent.all ignores windows", v1alpha1.UrgentIgnoresWindows)
 	default:
@@ -157,15 +157,6 @@ func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *record.Node) string {
 		}
 	}
 	return ""
-}
-
-// ignoresHours explains why windows or blackouts do not count for a node, and until when.
-func ignoresHours(f *fleet, n *record.Node, hours v1alpha1.UrgentIgnore) string {
-	from := record.IgnoredFrom(f.Policy, n, hours)
-	if from.Equal(record.AtOnce) {
-		return "the urgent request ignores that until the node is rebooted"
-	}
-	return "spec.urgent.overdue ignores that since " + f.instant(from) + ", until the node is rebooted"
 }
 
 func decisionFor(decisions []Decision, node string) Decision {

@@ -11,6 +11,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/hours"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -98,8 +99,8 @@ type fleet struct {
 	// spec, and nothing is granted.
 	invalid string
 	halt    Halt
-	// reserve is the time that must be left in a window to begin a reboot.
-	reserve time.Duration
+	// hours are the windows and blackouts.
+	hours hours.Hours
 	// conditions is the wanted annotation node-conditions of the governed nodes.
 	conditions string
 	attempts   record.Attempts
@@ -111,7 +112,7 @@ type fleet struct {
 func newFleet(s Snapshot, halt *Halt) *fleet {
 	f := &fleet{
 		Snapshot: s, name: s.Policy.Name, entries: s.Ledger.Entries(),
-		reserve: Reserve(s.Policy), gates: gates.Of(s.Policy, s.Gates), pods: gates.PodsOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
+		hours: hours.Hours{Now: s.Now, Policy: s.Policy, Window: s.Window, Zone: s.Schedule.Zone(), Reserve: hours.Reserve(s.Policy)}, gates: gates.Of(s.Policy, s.Gates), pods: gates.PodsOf(s.Policy), attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval},
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
 		selected:   make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{},
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
@@ -57,4 +58,16 @@ func (f *fleet) soaking() map[int]*record.Node {
 		}
 	}
 	return last
+}
+
+// FallsWithOthers reports whether the node waits only for other nodes: for an earlier ring, or for
+// its turn.
+func (o *Blocked) FallsWithOthers() bool {
+	return o.check == v1alpha1.ReasonRingWaits || o.reaches(turnChecks)
+}
+
+// FallsWithTime reports whether the block ends by itself. WindowTooShort counts: the time left only
+// shrinks, but another window comes.
+func (o *Blocked) FallsWithTime() bool {
+	return !o.Until.IsZero() || o.Reason == v1alpha1.ReasonWindowTooShort
 }

@@ -112,7 +112,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 		consider(deadlines.Next)
 	}
 	if closes := c.Window.ClosesAt; !closes.IsZero() {
-		consider(closes.Add(1 - c.reserve)) // the first instant at which the window is too short
+		consider(closes.Add(1 - c.hours.Reserve)) // the first instant at which the window is too short
 	}
 	if pause := c.Policy.Spec.Pause; pause != nil && pause.Until != nil {
 		consider(pause.Until.Time)
