@@ -98,7 +98,7 @@ func controlPlaneGuard(c *choice, n *record.Node) *block.Block {
 }
 
 // guards returns the control-plane nodes that are not Ready and that others wait for.
-func (c *choice) guards() map[string]bool {
+func guards(c *choice) map[string]bool {
 	guards := map[string]bool{}
 	for _, n := range c.governed {
 		for _, other := range c.controlPlane {

@@ -206,6 +206,15 @@ func (c *choice) downForLong(n *record.Node) *Blocked {
 	return nil
 }
 
+// downForLongAt returns the time from which downForLong blocks a node that waits for its hours, or
+// zero.
+func (c *choice) downForLongAt(n *record.Node) time.Time {
+	if n.Ready || !c.waiting[n.Name].waitsForHours() {
+		return time.Time{}
+	}
+	return n.DownSince().Add(slots.Patience)
+}
+
 // maxPauseReason is the limit, in bytes, of a node's pause reason in messages. It is the same as
 // for a policy's pause reason.
 const maxPauseReason = 256

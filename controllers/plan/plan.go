@@ -198,7 +198,7 @@ func (c *choice) report() {
 	if p.RunHooks != nil && c.run.Waits != nil {
 		p.RunWaits = c.run.Waits.Message
 	}
-	p.Holders, p.Unavailable, p.Stall = c.slots.Holders(), c.slots.Unavailable(c.Nodes, c.guards()), stallOf(c)
+	p.Holders, p.Unavailable, p.Stall = c.slots.Holders(), c.slots.Unavailable(c.Nodes, guards(c)), stallOf(c)
 	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)
 	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
 	agents := report.CountAgents(c.Agents, c.Now)

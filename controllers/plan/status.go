@@ -130,10 +130,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 		consider(failed.RetryAt)
 	}
 	for _, n := range c.governed {
-		consider(n.CredibleFrom(c.Now))
-		if o := c.waiting[n.Name]; !n.Ready && o.waitsForHours() {
-			consider(n.DownSince().Add(slots.Patience))
-		}
+		consider(n.CredibleFrom(c.Now), c.downForLongAt(n))
 		if !c.held(n) {
 			consider(c.annotationsUntil(n))
 		}
