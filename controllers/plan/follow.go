@@ -30,7 +30,7 @@ func (c checks) Cancels(t record.Times) (cause *block.Block, gates bool) {
 
 // AwaitsGate returns the message about a gate that has to answer before the grant is published, or
 // nil.
-func (c checks) AwaitsGate(n *record.Node) *block.Block {
+func (c checks) AwaitsGate() *block.Block {
 	return c.f.gates.Unknown()
 }
 

@@ -122,14 +122,7 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 	}
 	switch e.Verdict {
 	case Waiting:
-		if e.Reason == v1alpha1.ReasonPolicyConflict && e.Policy.ties() && free <= maxPriority {
-			command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, specific(e.Policy.rivals()...), free)
-			return Advice{waits[e.Reason].Text, command}
-		}
-		if _, command := run.SplitMessage(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
-			return Advice{"let the hook answer, or do its work and answer by hand", command}
-		}
-		return AdviceFor(e.Reason, e.Node, policy)
+		return adviseWaiting(e, policy, free, specific)
 	case Due:
 		return Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
 	case NoNeed:
@@ -151,6 +144,18 @@ func advise(e *Explanation, free int64, specific func(policies ...string) string
 		}
 	}
 	return Advice{"check whether the agent runs, and read its log", allPods}.about(e.Node, policy)
+}
+
+// adviseWaiting returns the advice for a node that waits.
+func adviseWaiting(e *Explanation, policy string, free int64, specific func(policies ...string) string) Advice {
+	if e.Reason == v1alpha1.ReasonPolicyConflict && e.Policy.ties() && free <= maxPriority {
+		command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, specific(e.Policy.rivals()...), free)
+		return Advice{waits[e.Reason].Text, command}
+	}
+	if _, command := run.SplitMessage(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
+		return Advice{"let the hook answer, or do its work and answer by hand", command}
+	}
+	return AdviceFor(e.Reason, e.Node, policy)
 }
 
 // about replaces the placeholders with names.

@@ -185,13 +185,7 @@ const NotReady = "the node is not Ready, so its agent cannot report whether it n
 // correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
 // for a slot.
 func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *record.Node) {
-	failed := false
-	if e.Reason == v1alpha1.ReasonBackingOff || e.Reason == v1alpha1.ReasonUndrainablePod { // the advice has a shorter command
-		e.Message, failed = record.WithoutRetryHint(e.Message)
-		for i := range e.Checks {
-			e.Checks[i].Message, _ = record.WithoutRetryHint(e.Checks[i].Message)
-		}
-	}
+	failed := e.cutRetryHints()
 	switch {
 	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
 		e.Advice = Advice{"start the manager: nothing happens without one", status.LookAtManager}
@@ -207,14 +201,31 @@ func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node
 	case e.Reason == v1alpha1.ReasonWindowClosed || e.Reason == v1alpha1.ReasonBlackout:
 		e.Advice = forWindow(f, policy, e)
 	case e.Reason == v1alpha1.ReasonBudgetExhausted:
-		decided := f.Plan(policy)
-		e.Slots = decided.Holders
-		switch held := decided.Unavailable; {
-		case decided.Limit == 0:
-			e.Advice = NoLimit(policy.Name)
-		case len(held) >= int(decided.Limit):
-			e.Advice = holdsUp(held[0])
-		}
+		e.nameHolders(f.Plan(policy))
+	}
+}
+
+// cutRetryHints removes the manager's command to retry, because the advice has a shorter one. It
+// reports whether the message had one.
+func (e *Explanation) cutRetryHints() (cut bool) {
+	if e.Reason != v1alpha1.ReasonBackingOff && e.Reason != v1alpha1.ReasonUndrainablePod {
+		return false
+	}
+	for i := range e.Checks {
+		e.Checks[i].Message, _ = record.WithoutRetryHint(e.Checks[i].Message)
+	}
+	e.Message, cut = record.WithoutRetryHint(e.Message)
+	return cut
+}
+
+// nameHolders says who uses up the limit, and what to do about it.
+func (e *Explanation) nameHolders(p plan.Plan) {
+	e.Slots = p.Holders
+	switch held := p.Unavailable; {
+	case p.Limit == 0:
+		e.Advice = NoLimit(e.Policy.Name)
+	case len(held) >= int(p.Limit):
+		e.Advice = holdsUp(held[0])
 	}
 }
 

@@ -68,7 +68,7 @@ func New(r Rules, others Others, reboots []underway.Reboot, selected []*record.N
 	}
 	maps.Copy(s.used, others.down)
 	for _, e := range r.Ledger.Entries().Others {
-		s.share.grant(e.Node)
+		s.grant(e.Node)
 	}
 	s.lastBack = s.lastBackOf(selected)
 	return s

@@ -49,7 +49,7 @@ type Checks interface {
 	Cancels(t record.Times) (cause *block.Block, gates bool)
 	// AwaitsGate returns the message about a gate that has to answer before the grant is published,
 	// or nil.
-	AwaitsGate(n *record.Node) *block.Block
+	AwaitsGate() *block.Block
 }
 
 // Follow decides about one granted reboot, from its entry and its Node, which is nil if the Node
@@ -164,7 +164,7 @@ func (t *tracker) awaitStart() {
 		return
 	}
 	if !t.Node.Shows(t.Entry.Seq) {
-		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), t.pass.Checks.AwaitsGate(t.Node); {
+		switch hooks, gate := t.hooksOf(v1alpha1.HooksBefore), t.pass.Checks.AwaitsGate(); {
 		case !hooks.approved():
 			if t.awaitHooks(hooks); !t.FailedAt.IsZero() { // the agent has not seen the grant yet, so the slot can be freed
 				t.Action, t.FailedAt = CancelGrant, time.Time{}
