@@ -178,12 +178,9 @@ func (f Forecast) Doubts(s plan.Snapshot) map[string]string {
 	for _, r := range f.Reboots {
 		toCome[r.Node] = !r.InProgress
 	}
-	doubts := map[string]string{}
+	doubts, found := map[string]string{}, gates.PodsOf(s.Policy)
 	for _, n := range s.Nodes {
-		if !toCome[n.Name] {
-			continue
-		}
-		if pods := gates.PodsOf(s.Policy).Closed(n); pods != "" {
+		if pods := found.Closed(n); pods != "" && toCome[n.Name] {
 			doubts[n.Name] = pods
 		}
 	}
