@@ -15,7 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
 
-// Blocked is what the first check that blocks a node has returned.
+// Blocked is the result of the first check that blocks a node.
 type Blocked struct {
 	block.Block
 
@@ -152,8 +152,8 @@ func (o *Blocked) waitsForHours() bool {
 	return o != nil && (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed || o.check == v1alpha1.ReasonWindowTooShort)
 }
 
-// lookAhead is how long before a window opens agents look at the pods of their nodes, so that people
-// can fix what is in the way. Earlier, pods come and go, and each change would be a write.
+// lookAhead is the time before a window opens in which agents look at the pods of their nodes, so
+// that people can fix what is in the way. Earlier, pods come and go, and each change would be a write.
 const lookAhead = 6 * time.Hour
 
 // looksFrom returns from when the agent of a node that waits for its hours looks at its pods, or the

@@ -92,7 +92,7 @@ type fleet struct {
 	limits slots.Limits
 	// order sorts nodes by their turns.
 	order queue.Order
-	// gates are the gates of the policy, and pods is what agents report about the pods on its nodes.
+	// gates are the gates of the policy, and pods are the agents' reports about the pods on its nodes.
 	gates gates.Gates
 	pods  gates.Pods
 	// invalid says what is wrong with the spec, or is empty. Admission should have refused such a

@@ -60,7 +60,7 @@ func Names[T ~string](names []T, most int) string {
 	return List(names, most, func(name T) string { return string(name) })
 }
 
-// Few is the number of names in a sentence or a list that has no limit of its own.
+// Few is the number of names in a sentence or a list, unless another limit applies.
 const Few = 5
 
 // Some returns the first few names. An event's note is limited to a kilobyte, and a fleet may have

@@ -26,7 +26,7 @@ const (
 	ManagerDown Kind = "ManagerDown"
 	// ManagerLags means that the manager has not yet done what it would do at once.
 	ManagerLags Kind = "ManagerLags"
-	// NoPolicy means that there is no policy, or that nodes need a reboot and no policy selects them.
+	// NoPolicy means that no policy exists, or that nodes need a reboot and no policy selects them.
 	NoPolicy Kind = "NoPolicy"
 )
 

@@ -201,7 +201,7 @@ func TestAttention(t *testing.T) {
 			[]string{"ManagerDown [] no manager has run since Mon 2026-11-23 15:38:00 UTC | kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"},
 		},
 		"a manager that gave its lease back": {lease(one(Policy("workers")), "", 30*time.Second), []string{"ManagerDown [] no manager has run since | kubectl get pods"}},
-		"a manager whose clock is ahead of ours": {
+		"a manager whose clock is ahead": {
 			lease(one(Policy("workers", Weeknights), Node("n1", "workers", needs)), "m", -10*time.Minute),
 			[]string{"ManagerDown [] it is unknown whether a manager runs: its Lease was renewed at Mon 2026-11-23 15:58:00 UTC, which is in the future; compare the clocks | kubectl get pods"},
 		},

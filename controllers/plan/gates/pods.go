@@ -58,7 +58,7 @@ func (p Pods) Request(n *record.Node, due bool) string {
 	return ""
 }
 
-// result returns the agent's answer to the request in this boot, or nil if there is none.
+// result returns the agent's answer to the request in this boot, or nil before it.
 func (p Pods) result(n *record.Node) *protocol.PreflightReport {
 	r := n.PreflightReport
 	if r == nil || r.BootID != n.BootID || (protocol.Preflight{Policy: r.Policy, Revision: r.Revision}) != p.request {

@@ -10,7 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
-// Turn is what the next stage depends on besides the hooks.
+// Turn holds the state of the policy on which the next stage depends, without the hooks.
 type Turn struct {
 	// Seq is the ledger's sequence number. A stage that begins takes the next one.
 	Seq int64
