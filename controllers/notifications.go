@@ -93,8 +93,7 @@ func started(policy string, p plan.Plan) string {
 		message.Count(len(nodes), "node needs", "nodes need"), message.Names(nodes, named))
 }
 
-// finished summarizes the run from what the status has recorded, and names what needs a person on the
-// nodes.
+// finished summarizes the run from what the status has recorded, and says what needs a person.
 func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatus, now time.Time) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Policy %s is done: %s rebooted", policy.Name, message.Count(int(run.Rebooted), "node was", "nodes were"))
@@ -113,7 +112,7 @@ func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatu
 	for _, b := range p.Blocked {
 		fmt.Fprintf(&text, "\n%s: %s (%s).", message.Count(int(b.Count), "still waits", "still wait"), b.Reason, message.Names(b.Nodes, named))
 	}
-	needs := slices.DeleteFunc(attention.Of(&p, policy, now), func(a attention.Item) bool { return a.Chosen() || len(a.Nodes) == 0 })
+	needs := slices.DeleteFunc(attention.Of(&p, policy, now), attention.Item.Chosen)
 	for _, a := range needs[:min(len(needs), named)] {
 		fmt.Fprintf(&text, "\nNeeds you: %s. Run: %s", a.Message, a.Command)
 	}

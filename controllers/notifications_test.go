@@ -86,6 +86,19 @@ var _ = Describe("A service that is notified", func() {
 		Consistently(hook.messages, "1s").Should(HaveLen(2))
 	})
 
+	It("is told at the end of a run what needs a person, even if it concerns no single node", func() {
+		hook := startWebhook("notified-of-the-rest")
+		f := makeFleet(2)
+		f.need(f.nodes...)
+		p := f.policy("workers", notifies("notified-of-the-rest", v1alpha1.NotifyFinished))
+		Eventually(f.granted).Should(HaveLen(1))
+		editPolicy(p, func(p *v1alpha1.RebootPolicy) { limit(0)(&p.Spec) })
+		f.reboot(f.granted()[0])
+		Eventually(hook.messages).Should(ConsistOf(And(
+			HavePrefix("Policy "+p.Name+" is done: 1 node was rebooted"), ContainSubstring("\n1 still waits: BudgetExhausted"),
+			HaveSuffix("\nNeeds you: policy "+p.Name+" grants nothing: maxUnavailable is 0. Run: kubectl edit rbp "+p.Name))))
+	})
+
 	It("is notified of the nodes of a run whose grants are in the ledger of another policy", func() {
 		hook := startWebhook("notified-of-shared-runs")
 		cpus, gpus := makeFleet(1), makeFleet(2)
