@@ -39,8 +39,8 @@ func checkCommand(s *Session) *cobra.Command {
 - drain rules that can never match
 - a limit that allows no reboot
 
-Without -f it checks the policies of the cluster. With -f and no cluster it checks
-only the file, and warns about the rest.
+Without -f it checks the policies of the cluster. Without a cluster or nodes, a
+warning says what was not checked. The running cluster is for kubectl reboot doctor.
 
 It writes nothing. The exit code is 1 if there is a problem, and 0 if there are
 only warnings.`,
@@ -91,14 +91,9 @@ func runCheck(ctx context.Context, s *Session, file string, names []string, o ou
 		}
 	}
 	if unread != nil {
-		f.Now = s.Clock.Now()
+		f.Now, unread = s.Clock.Now(), s.explained(unread)
 	}
-	report := doctor.CheckPolicies(f.With(candidates), checked)
-	if unread != nil {
-		report.Findings = append(report.Findings, doctor.Finding{
-			Check: doctor.Policies, Level: doctor.Warning, Message: "what depends on the cluster was not checked: " + s.explained(unread).Error(),
-		})
-	}
+	report := doctor.CheckPolicies(f.With(candidates), checked, unread)
 	if err := s.print(o, report, func() []string { return report.FindingLines(s.look(o), len(candidates)) }); err != nil {
 		return err
 	}

@@ -55,12 +55,25 @@ func (s *Session) print(o output, value any, lines func() []string) error {
 		}
 	default:
 		shown := append(s.warning(s.manager), lines()...)
-		text = []byte(strings.Join(s.Screen.Theme.Lines(shown), "\n") + "\n")
+		return s.put(strings.Join(s.Screen.Theme.Lines(shown), "\n") + "\n")
 	}
 	if err != nil {
 		return fmt.Errorf("encoding the output: %w", err)
 	}
-	return s.put(string(text))
+	return s.export(string(text))
+}
+
+// export writes output for programs. What is wrong with the manager goes to standard error.
+func (s *Session) export(text string) error {
+	s.warn(s.manager)
+	return s.put(text)
+}
+
+// warn says on standard error that no manager runs, or that this is unknown.
+func (s *Session) warn(m fleet.Manager) {
+	if text := m.Trouble(s.Clock.Now()); text != "" {
+		fmt.Fprintln(s.ErrOut, "warning: "+text)
+	}
 }
 
 // warning returns the first lines of every screen if no manager runs, or if that is unknown.
@@ -76,6 +89,17 @@ func (s *Session) warning(m fleet.Manager) []string {
 		lines = append(lines, "  "+l.Command(status.LookAtManager))
 	}
 	return append(lines, "")
+}
+
+// printTrouble prints trouble that has begun, and the end of trouble.
+func (s *Session) printTrouble(before, current string) {
+	switch {
+	case current == before:
+	case current == "":
+		s.Screen.Print(s.Screen.Theme.Line("over: " + before))
+	default:
+		s.Screen.Print(s.Screen.Theme.Line(current))
+	}
 }
 
 // blocks joins the lines of all policies.

@@ -78,15 +78,16 @@ func (v *statusView) watch(ctx context.Context) error {
 	}
 	var before status.Status
 	troubled := ""
-	return watch(ctx, v.session, 0, func(f fleet.Fleet, trouble string) {
+	return watch(ctx, v.session, leasePace, func(f fleet.Fleet, trouble string) {
 		current := status.Of(f, v.names...)
 		lines := current.Changes(before, v.session.Zone)
 		if len(lines) > 0 {
 			screen.Print(screen.Theme.Lines(lines)...)
 		}
-		if trouble != "" && trouble != troubled {
-			screen.Print(screen.Theme.Line(trouble))
+		if trouble == current.ManagerTrouble() { // one of the changes
+			trouble = ""
 		}
+		v.session.printTrouble(troubled, trouble)
 		before, troubled = current, trouble
 	})
 }
@@ -181,13 +182,13 @@ func showForecast(ctx context.Context, s *Session, names []string, o output) err
 	}
 	switch o.format {
 	case asSVG:
-		return s.put(timetable.SVG(tables[0], s.Zone))
+		return s.export(timetable.SVG(tables[0], s.Zone))
 	case asHTML:
 		page, err := dashboard.Render(dashboard.Of(f, dashboard.Options{Cluster: clusterName(s), Flags: s.clusterFlags(), Names: bare(policyKinds, names...), Zone: s.Zone}))
 		if err != nil {
 			return err
 		}
-		return s.put(page.HTML)
+		return s.export(page.HTML)
 	}
 	return s.print(o, tables, blocks(tables, func(t timetable.Timetable) []string { return t.Lines(s.look(o)) }))
 }
@@ -323,7 +324,7 @@ func runReport(ctx context.Context, s *Session, args []string, selector string, 
 		if err != nil {
 			return err
 		}
-		return s.put(text)
+		return s.export(text)
 	}
 	return s.print(o, rows, func() []string { return report.Lines(rows, s.look(o)) })
 }

@@ -147,20 +147,41 @@ var _ = Describe("explain and status", func() {
 		p := newPool(1, paused)
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "False Paused")
+		var piped output
+		watch(&piped, terminal.Pipe(&piped), func(*http.Request) {}, p.policy)
+		Eventually(piped.String).Should(ContainSubstring("paused\n"))
 		stopManager()
-		DeferCleanup(func() { stopManager = startManager() })
-		ok("resume", p.policy)
+		DeferCleanup(func() {
+			stopManager = startManager()
+			Eventually(piped.String).Should(ContainSubstring("  no longer needs you: no manager has run since "))
+		})
+		Eventually(piped.String).Should(ContainSubstring("  needs you: no manager has run since "), "nothing else changes")
+		warned := func(args ...string) string {
+			stdout, stderr, err := run(args)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stderr).To(HavePrefix("warning: no manager has run since "), "%v", args)
+			return stdout
+		}
+		warned("resume", p.policy)
 
-		e := explained(p.nodes[0])
+		var e explanation.Explanation
+		Expect(json.Unmarshal([]byte(warned("explain", p.nodes[0], "-o", "json")), &e)).To(Succeed())
 		Expect(e.Verdict).To(Equal(explanation.Due))
 		Expect(e.Manager).To(HaveField("Reason", "Paused"))
 		for _, screen := range [][]string{{"status"}, {"explain", p.nodes[0]}, {"forecast", p.policy}, {"windows", p.policy}, {"history"}, {"report"}} {
-			Eventually(func() string { return ok(screen...) }).Should(MatchRegexp(`^! no manager has run since .*\n  kubectl get pods -A -l `), screen[0])
+			Expect(ok(screen...)).To(MatchRegexp(`^! no manager has run since .*\n  kubectl get pods -A -l `), screen[0])
 		}
-		_, stderr, err := run([]string{"request", p.nodes[0], "--reason=why"})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(stderr).To(HavePrefix("warning: no manager has run since "))
-		Expect(explained(p.nodes[0]).Advice.Text).To(Equal("start the manager: nothing happens without one"))
+		for _, export := range []string{"status yaml", "forecast json", "forecast svg", "forecast html", "windows json", "history json", "report json", "report csv"} {
+			command, format, _ := strings.Cut(export, " ")
+			args := []string{command, "-o", format}
+			if command == "forecast" {
+				args = append(args, p.policy)
+			}
+			Expect(warned(args...)).NotTo(ContainSubstring("warning: "), "programs read it")
+		}
+		warned("request", p.nodes[0], "--reason=why")
+		Expect(json.Unmarshal([]byte(warned("explain", p.nodes[0], "-o", "json")), &e)).To(Succeed())
+		Expect(e.Advice.Text).To(Equal("start the manager: nothing happens without one"))
 		Expect(ok("forecast", p.policy)).To(ContainSubstring("The completion time is unknown. No manager runs"))
 		var drawn output
 		watch(&drawn, terminal.Live(&drawn, terminal.Theme{}, func() (int, int) { return 500, 50 }), func(*http.Request) {}, p.policy)
@@ -352,6 +373,7 @@ var _ = Describe("status --watch", func() {
 		line.Cut()
 		Eventually(out.String).Should(ContainSubstring("this may be out of date, because the API server cannot be watched: "))
 		line.Restore()
+		Eventually(out.String).Should(ContainSubstring("\nover: this may be out of date, "))
 		ok("resume", p.policy)
 		Eventually(out.String).Should(ContainSubstring("always open\n"))
 	})

@@ -106,9 +106,7 @@ func (w *waitOptions) follow(ctx context.Context, s *Session, written []client.O
 	// The view may catch up with the writes through a heartbeat, which is not a change, so look
 	// again every second.
 	failed := watch(ctx, s, time.Second, func(f fleet.Fleet, trouble string) {
-		if trouble != "" && trouble != troubled {
-			s.Screen.Print(s.Screen.Theme.Line(trouble))
-		}
+		s.printTrouble(troubled, trouble)
 		troubled = trouble
 		var nodes map[string]bool
 		var current bool

@@ -143,16 +143,9 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 	case w.wait.on:
 		errs = append(errs, w.wait.follow(ctx, w.session, written))
 	default:
-		w.warn(ctx, c)
+		w.session.warn(readManager(ctx, c))
 	}
 	return errors.Join(errs...)
-}
-
-// warn warns if no manager runs, because then nothing follows from what was written.
-func (w *writeOptions) warn(ctx context.Context, c client.Client) {
-	if now, m := w.session.Clock.Now(), readManager(ctx, c); m.Down(now) {
-		fmt.Fprintln(w.session.ErrOut, "warning: "+m.Trouble(now))
-	}
 }
 
 // forEach does something for each of many objects. It continues after an error, and stops when the

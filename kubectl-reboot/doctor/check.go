@@ -22,9 +22,9 @@ type Candidate struct {
 	Refused, Expression string
 }
 
-// CheckPolicies finds problems of the candidates in the fleet. Without nodes it skips the checks
-// that need them.
-func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
+// CheckPolicies finds problems of the candidates in the fleet. unread is the error of reading the
+// cluster, or nil. Checks without the data that they need are named in a warning.
+func CheckPolicies(all fleet.Fleet, candidates []Candidate, unread error) Diagnosis {
 	f := findings{all: []Finding{}}
 	for _, c := range candidates {
 		p := all.Policy(c.Name)
@@ -35,6 +35,9 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 			}
 		}
 		is := all.Plan(p)
+		if unread != nil {
+			is.Unshared = "" // the policy may be in the cluster
+		}
 		for _, why := range []string{is.Invalid, is.Unshared} {
 			if why != "" && c.Refused == "" {
 				f.add(Problem, "policy "+c.Name+": "+why, "")
@@ -49,6 +52,15 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate) Diagnosis {
 		windowsOf(all, p, &f)
 		f.check = Budgets
 		limitOf(all, p, &f)
+	}
+	f.check = Policies
+	switch {
+	case unread != nil:
+		f.add(Warning, "selectors, rings, conflicts, shared limits and the API server's own validation were not checked: "+unread.Error(), "")
+	case len(candidates) == 0:
+		f.add(Warning, "the cluster has no RebootPolicy, so nothing was checked", "kubectl reboot status")
+	case len(all.Views()) == 0:
+		f.add(Warning, "selectors, rings and conflicts were not checked, because the cluster has no nodes", "")
 	}
 	return Diagnosis{At: all.Now, Findings: f.all}
 }
@@ -118,14 +130,15 @@ func includes(narrow, wide v1alpha1.LabelSelector) bool {
 	return true
 }
 
-// FindingLines formats the findings and their number for people.
+// FindingLines formats the findings and their number for people, and says what was not checked.
 func (d Diagnosis) FindingLines(l terminal.Look, checked int) []string {
 	var lines []string
 	for _, f := range d.Findings {
 		lines = append(lines, f.lines(l)...)
 	}
-	if len(lines) == 0 {
-		return []string{message.Count(checked, "policy", "policies") + " checked. Nothing is wrong."}
+	if len(lines) > 0 {
+		lines = append(lines, "")
 	}
-	return append(lines, "", message.Count(checked, "policy", "policies")+" checked: "+d.sum())
+	return append(lines, message.Count(checked, "policy", "policies")+" checked: specs and selectors. "+d.sum(),
+		"The running cluster was not checked. To do that: "+l.Command("kubectl reboot doctor"))
 }

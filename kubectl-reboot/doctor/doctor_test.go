@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -499,6 +500,40 @@ func TestLines(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.look.Zone = Berlin
 			terminaltest.Golden(t, name, tc.c.examine().Lines(tc.look))
+		})
+	}
+}
+
+// TestCheckPolicies_Unchecked tests that a check without the data that it needs is named, and that
+// a limit of zero is found all the same.
+func TestCheckPolicies_Unchecked(t *testing.T) {
+	never := Policy("w", Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Concurrency = &v1alpha1.Concurrency{MaxUnavailable: new(intstr.FromInt32(0))}
+	}))
+	candidate := []doctor.Candidate{{Name: "w"}}
+	for name, tc := range map[string]struct {
+		policies []v1alpha1.RebootPolicy
+		checked  []doctor.Candidate
+		unread   error
+		want     []string
+	}{
+		"no nodes": {[]v1alpha1.RebootPolicy{Policy("w")}, candidate, nil, []string{"selectors, rings and conflicts were not checked, because the cluster has no nodes"}},
+		"no nodes and a limit of zero": {[]v1alpha1.RebootPolicy{never}, candidate, nil, []string{
+			"policy w grants nothing: maxUnavailable is 0", "selectors, rings and conflicts were not checked, because the cluster has no nodes",
+		}},
+		"no cluster": {[]v1alpha1.RebootPolicy{Policy("w")}, candidate, errors.New("refused"), []string{
+			"selectors, rings, conflicts, shared limits and the API server's own validation were not checked: refused",
+		}},
+		"no policies": {nil, nil, nil, []string{"the cluster has no RebootPolicy, so nothing was checked"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, f := range doctor.CheckPolicies(fleet.New(tc.policies, nil, Now), tc.checked, tc.unread).Findings {
+				got = append(got, f.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -165,14 +166,14 @@ func budgets(c Cluster, f *findings) {
 // limitOf finds a policy whose limit allows no reboots.
 func limitOf(all fleet.Fleet, p *v1alpha1.RebootPolicy, f *findings) {
 	decided := all.Plan(p)
-	if decided.Limit > 0 || len(all.Governed(p.Name)) == 0 {
+	limits, of := all.Policy(decided.LimitOf), ""
+	most := limits.Spec.MaxUnavailableOrDefault()
+	if ever, err := slots.Limit(most, 100); err != nil || decided.Limit > 0 || len(all.Governed(p.Name)) == 0 && (ever > 0 || len(all.Views()) > 0) {
 		return
 	}
-	limits, of := all.Policy(decided.LimitOf), ""
 	if limits.Name != p.Name {
 		of = " of policy " + limits.Name + ", whose limit it shares,"
 	}
-	most := limits.Spec.MaxUnavailableOrDefault()
 	f.add(Problem, fmt.Sprintf("policy %s grants nothing: maxUnavailable%s is %s", p.Name, of, most.String()),
 		fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"concurrency":{"maxUnavailable":1}}}'`, limits.Name))
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
@@ -18,18 +19,24 @@ import (
 )
 
 // Changes describes what is new since an earlier status, with a line for each policy whose counts
-// or window changed, and for each node whose reboot progressed. After a zero Status everything is
-// new.
+// or window changed, for each node whose reboot progressed, and for whatever begins or ends to need
+// a person. After a zero Status everything is new.
 func (s Status) Changes(before Status, zone *time.Location) []string {
 	clock := s.At.In(zone).Format("Mon 15:04:05")
 	var lines []string
-	add := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+moment.Local(text, zone)) }
+	add := func(subject, text string) {
+		line := clock + "  " + subject + ": " + moment.Local(text, zone)
+		if !slices.Contains(lines, line) { // two policies have the same notice about their conflict
+			lines = append(lines, line)
+		}
+	}
 	for _, p := range s.Policies {
 		was := before.policy(p.Name)
 		p.wentOn(was, add)
 		if current := p.summary(zone); current != was.summary(zone) {
 			add("policy "+p.Name, current+p.expected(s.At, zone))
 		}
+		noticed(was.Notices, p.Notices, add)
 	}
 	for _, p := range before.Policies {
 		if s.policy(p.Name).Name == "" {
@@ -39,7 +46,37 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 	if current := strings.Join(s.Ungoverned, ", "); current != "" && current != strings.Join(before.Ungoverned, ", ") {
 		add("no policy", "selects "+message.Some(s.Ungoverned))
 	}
+	noticed(before.Notices, s.Notices, add)
 	return lines
+}
+
+// noticed reports what begins to need a person, and what no longer does.
+func noticed(before, current []Notice, report func(subject, text string)) {
+	for _, n := range current {
+		if n.isNews() && !slices.ContainsFunc(before, n.equal) {
+			text := n.Message
+			if n.Command != "" {
+				text += ". Run: " + n.Command
+			}
+			report("needs you", text)
+		}
+	}
+	for _, n := range before {
+		if n.isNews() && !slices.ContainsFunc(current, n.continues) {
+			report("no longer needs you", n.Message)
+		}
+	}
+}
+
+// isNews reports whether a notice gets lines of its own. An overdue reboot has the lines of its node.
+func (n Notice) isNews() bool { return !n.Chosen() && n.Kind != attention.Overdue }
+
+// continues reports whether other is about the same trouble, although its message may have changed.
+func (n Notice) continues(other Notice) bool {
+	if n.Kind != other.Kind || n.Reason != other.Reason {
+		return false
+	}
+	return len(n.Nodes) == 0 || slices.ContainsFunc(n.Nodes, func(node string) bool { return slices.Contains(other.Nodes, node) })
 }
 
 // wentOn reports each node whose reboot progressed or ended.
@@ -195,17 +232,24 @@ func ProgressOf(f fleet.Fleet, nodes map[string]bool, remaining Left) Progress {
 	return p
 }
 
-// Lines describes what is new since an earlier progress: a line for each node that progressed, and
-// one for all if their counts changed.
+// Lines describes what is new since an earlier progress: a line for each node that progressed or
+// needs a person, and one for all if their counts changed.
 func (p Progress) Lines(before Progress, zone *time.Location) []string {
 	clock := p.status.At.In(zone).Format("Mon 15:04:05")
 	var lines []string
+	add := func(subject, text string) { lines = append(lines, clock+"  "+subject+": "+moment.Local(text, zone)) }
+	affected := func(node string) bool { return p.nodes[node] || before.nodes[node] }
+	about := func(all []Notice) []Notice {
+		return slices.DeleteFunc(slices.Clone(all), func(n Notice) bool { return !slices.ContainsFunc(n.Nodes, affected) })
+	}
 	for _, policy := range p.status.Policies {
-		policy.wentOn(before.status.policy(policy.Name), func(node, text string) {
-			if p.nodes[node] || before.nodes[node] {
-				lines = append(lines, clock+"  "+node+": "+moment.Local(text, zone))
+		was := before.status.policy(policy.Name)
+		policy.wentOn(was, func(node, text string) {
+			if affected(node) {
+				add(node, text)
 			}
 		})
+		noticed(about(was.Notices), about(policy.Notices), add)
 	}
 	if current := p.String(); before.Nodes == 0 || current != before.String() {
 		lines = append(lines, clock+"  "+current)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	. "github.com/reboot-operator/reboot-operator/hack/fleettest"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
@@ -86,6 +87,62 @@ func TestChanges_Zone(t *testing.T) {
 	const want = "Mon 17:48:00  n1: RebootTimedOut: the node was sent to reboot at Mon 2026-11-23 16:48:00 CET "
 	if got := late.Changes(status.Status{}, Berlin)[0]; !strings.HasPrefix(got, want) {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestChanges_Notices tests that whatever begins to need a person has a line with the command that
+// helps, and another line when it ends. A message that only changes does not end it.
+func TestChanges_Notices(t *testing.T) {
+	stuck := func(message string) status.Status {
+		return at(0, Policy("w"), Node("n1", "w", Needs(time.Hour), blocked(v1alpha1.ReasonCoordinatorConflict, message)))
+	}
+	const other, needs = "kured is active", "needs you: n1: CoordinatorConflict: "
+	calm, silent := at(0, Policy("w")), fleet.New(nil, nil, Now)
+	silent.Manager = fleet.ManagerOf(nil, nil)
+	down := status.Of(silent)
+	cases := map[string]struct {
+		before, after status.Status
+		want          []string
+	}{
+		"it begins":                  {calm, stuck(other), []string{needs + other + ". Run: kubectl reboot explain n1"}},
+		"it was there at the start":  {status.Status{}, stuck(other), []string{needs + other + ". Run: kubectl reboot explain n1"}},
+		"it stays":                   {stuck(other), stuck(other), nil},
+		"it stays for another cause": {stuck(other), stuck("FLUO is active"), []string{needs + "FLUO is active. Run: kubectl reboot explain n1"}},
+		"it ends":                    {stuck(other), calm, []string{"no longer " + needs + other}},
+		"the manager stops":          {status.Of(fleet.New(nil, nil, Now)), down, []string{"needs you: " + down.ManagerTrouble() + ". Run: " + status.LookAtManager}},
+		"the manager starts":         {down, status.Of(fleet.New(nil, nil, Now)), []string{"no longer needs you: " + down.ManagerTrouble()}},
+		"a pause is chosen": {calm, at(0, Policy("w", Spec(func(s *v1alpha1.RebootPolicySpec) {
+			s.Pause = &v1alpha1.Pause{Reason: "test"}
+		}))), nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, line := range tc.after.Changes(tc.before, time.UTC) {
+				if line = line[len("Mon 15:48:00  "):]; strings.Contains(line, "needs you") {
+					got = append(got, line)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestProgress_Notices tests that a command that waits for a node says what needs a person there.
+func TestProgress_Notices(t *testing.T) {
+	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{
+		Node("n1", "w", Needs(time.Hour), blocked(v1alpha1.ReasonCoordinatorConflict, "kured is active")),
+		Node("n2", "w", Needs(time.Hour), blocked(v1alpha1.ReasonCoordinatorConflict, "FLUO is active")),
+	}, Now)
+	progress := status.ProgressOf(f, map[string]bool{"n1": true}, func(*corev1.Node, *record.Node) string { return "in need of a reboot" })
+	want := []string{
+		"Mon 15:48:00  needs you: n1: CoordinatorConflict: kured is active. Run: kubectl reboot explain n1",
+		"Mon 15:48:00  0 of 1 done, 1 CoordinatorConflict",
+	}
+	if diff := cmp.Diff(want, progress.Lines(status.Progress{}, time.UTC)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
