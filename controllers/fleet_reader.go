@@ -118,7 +118,7 @@ func (f *fleetReader) confirmReleased(ctx context.Context, s *state, p plan.Plan
 // another leader has ended and released since.
 func (f *fleetReader) confirmAdopted(ctx context.Context, s *state, p plan.Plan) (bool, error) {
 	behind := false
-	for _, e := range p.Adopted {
+	for _, e := range p.Ledger.Adopted {
 		node, err := f.liveNode(ctx, e.Node)
 		switch {
 		case apierrors.IsNotFound(err):

@@ -97,16 +97,16 @@ func (l *ledgerWriter) writeLedger(ctx context.Context, s *state, p plan.Plan) e
 	}
 	switch {
 	case p.RunMoves:
-		if err := l.writeStatus(ctx, s, p); err != nil || !p.LedgerChanges() {
+		if err := l.writeStatus(ctx, s, p); err != nil || !p.Ledger.Changed() {
 			return err
 		}
-	case len(p.Released())+len(p.Granted) > 0:
+	case len(p.Released())+len(p.Ledger.Granted) > 0:
 		if err := l.writeHistory(ctx, s, p); err != nil {
 			return err
 		}
 	}
 	holder := s.Ledger.Policy.DeepCopy()
-	p.Enter(holder.Name, &holder.Status)
+	p.Ledger.Enter(holder.Name, &holder.Status)
 	return l.put(ctx, s, holder)
 }
 
@@ -184,7 +184,7 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 // policy with its ledger, before that ledger can get an entry. If that fails, no entry may be
 // added, and no run may begin or end.
 func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
-	reports := s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce && len(p.Ledger())+len(p.Unlisted) == 0
+	reports := s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce && len(p.Ledger.Own())+len(p.Unlisted) == 0
 	if reports || s.Policy.DeletionTimestamp != nil {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (l *ledgerWriter) addFinalizer(ctx context.Context, s *state, policy *v1alp
 // run may be pending. Before that it removes the policy's marks from nodes, because the manager may
 // be uninstalled next.
 func (l *ledgerWriter) finalize(ctx context.Context, s *state, p plan.Plan, nodes *nodeWriter) error {
-	grants := len(p.Ledger()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
+	grants := len(p.Ledger.Own()) + len(p.Unlisted) + len(s.Policy.Status.Grants)
 	if s.Policy.DeletionTimestamp == nil || grants > 0 || p.RunHooks != nil || !controllerutil.ContainsFinalizer(s.Policy, v1alpha1.Finalizer) {
 		return nil
 	}
@@ -288,7 +288,7 @@ func estimate(s plan.Snapshot) *metav1.Time {
 const estimatePace = 15 * time.Second
 
 // handsOver reports whether a plan grants a slot that another node has returned.
-func handsOver(p plan.Plan) bool { return len(p.Granted) > 0 && len(p.Released()) > 0 }
+func handsOver(p plan.Plan) bool { return len(p.Ledger.Granted) > 0 && len(p.Released()) > 0 }
 
 // busy reports whether there is anything to estimate.
 func busy(status v1alpha1.RebootPolicyStatus) bool {

@@ -80,7 +80,7 @@ func (a *announcer) notifyRun(before, after *v1alpha1.RebootPolicy, p plan.Plan,
 // started names the nodes that need a reboot, beginning with those that go first.
 func started(policy string, p plan.Plan) string {
 	var nodes []string
-	for _, e := range p.Ledger() { // another policy's ledger has already been written
+	for _, e := range p.Ledger.Own() { // another policy's ledger has already been written
 		nodes = append(nodes, e.Node)
 	}
 	granted := len(nodes)

@@ -229,7 +229,7 @@ func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p pl
 	if s.unheld == nil {
 		s.unheld = r.ledger.hold(ctx, s, p)
 	}
-	if apierrors.IsConflict(s.unheld) || s.unheld != nil && (p.RunMoves || len(p.Granted)+len(p.Adopted) > 0) {
+	if apierrors.IsConflict(s.unheld) || s.unheld != nil && (p.RunMoves || len(p.Ledger.Granted)+len(p.Ledger.Adopted) > 0) {
 		return false, s.unheld
 	}
 	if !p.StatusMoves() {
@@ -244,7 +244,7 @@ func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p pl
 		return true, nil
 	}
 	s.handOver(handsOver(p))
-	if len(p.Granted) > 0 {
+	if len(p.Ledger.Granted) > 0 {
 		r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published, because its pods are rescheduled within a second
 	}
 	if err := r.ledger.writeLedger(ctx, s, p); err != nil {

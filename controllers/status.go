@@ -28,8 +28,8 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.ObservedGeneration = policy.Generation
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked, status.Versions = p.Counts, p.Blocked, p.Versions
-	status.Limit, status.Seq = p.Limit, p.Seq
-	p.Enter(policy.Name, &status)
+	status.Limit, status.Seq = p.Limit, p.Ledger.Seq
+	p.Ledger.Enter(policy.Name, &status)
 	run, over := p.Run(policy.Status, now)
 	if over {
 		run = nil
@@ -183,10 +183,10 @@ func urgentMessage(spec *v1alpha1.RebootPolicySpec) string {
 func progressing(p plan.Plan) metav1.Condition {
 	others, limit := after("; unavailable: ", p.Holders)+after("; ", p.RunWaits), p.Limit
 	if p.Batch != nil {
-		others, limit = "; "+p.Batch.Message+others, min(limit, max(p.Batch.Limit, int32(len(p.Ledger()))))
+		others, limit = "; "+p.Batch.Message+others, min(limit, max(p.Batch.Limit, int32(len(p.Ledger.Own()))))
 	}
-	if n := len(p.Ledger()); n > 0 {
-		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, limit, after("; ", p.Together()), others)
+	if n := len(p.Ledger.Own()); n > 0 {
+		reason, message := v1alpha1.ReasonRebooting, fmt.Sprintf("%d of at most %d reboots in progress%s%s", n, limit, after("; ", p.Ledger.Together()), others)
 		if nodes, refused := p.Refused(); nodes > 0 {
 			reason, message = v1alpha1.ReasonNodeWriteRefused, refused+"; "+message
 		}

@@ -82,11 +82,11 @@ func (u *future) plan() plan.Plan {
 func (u *future) apply(p plan.Plan) (again bool) {
 	u.fleet.write(p)
 	u.reboots.ended = 0
-	again = len(p.Adopted) > 0 || p.RunMoves || p.LedgerChanges() && u.reboots.room() > 0
+	again = len(p.Ledger.Adopted) > 0 || p.RunMoves || p.Ledger.Changed() && u.reboots.room() > 0
 	for _, t := range p.Reboots {
 		again = u.reboots.follow(t) || again
 	}
-	for _, e := range p.Granted {
+	for _, e := range p.Ledger.Granted {
 		u.reboots.start(e)
 	}
 	u.reboots.addForeign()
@@ -153,7 +153,7 @@ func (u *future) stays() []Stay {
 			}
 			stays = append(stays, Stay{Node: name, Reason: o.Reason, Message: message})
 		}
-		for _, e := range p.Granted { // granted because the effort had ended just before
+		for _, e := range p.Ledger.Granted { // granted because the effort had ended just before
 			u.reboots.started = append(u.reboots.started, u.reboots.expected(e.Node))
 		}
 		for _, t := range p.Reboots {

@@ -185,8 +185,8 @@ func (f *fleet) drop(node string) {
 func (f *fleet) write(p plan.Plan) {
 	status := &f.Policy.Status
 	f.writeRun(p)
-	status.Seq, status.Limit, status.History = p.Seq, p.Limit, p.History(status.History, f.Now)
-	p.Enter(f.Ledger.Policy.Name, &f.Ledger.Policy.Status)
+	status.Seq, status.Limit, status.History = p.Ledger.Seq, p.Limit, p.History(status.History, f.Now)
+	p.Ledger.Enter(f.Ledger.Policy.Name, &f.Ledger.Policy.Status)
 	if p.Halt.Halted {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 			Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Reason: string(p.Halt.Reason), Message: p.Halt.Message,

@@ -120,10 +120,10 @@ func TestReboots_Adopt(t *testing.T) {
 					adopted[i].WithdrawnAt = &metav1.Time{Time: evening} // another node may have its slot by now
 				}
 			}
-			same(t, "adopted", adopted, p.Adopted)
-			same(t, "granted", tc.granted, names(p.Granted))
-			same(t, "seq", tc.seq, p.Seq)
-			same(t, "ledger changes", len(p.Adopted)+len(p.Granted)+len(p.Released()) > 0 || tc.learned, p.LedgerChanges())
+			same(t, "adopted", adopted, p.Ledger.Adopted)
+			same(t, "granted", tc.granted, names(p.Ledger.Granted))
+			same(t, "seq", tc.seq, p.Ledger.Seq)
+			same(t, "ledger changes", len(p.Ledger.Adopted)+len(p.Ledger.Granted)+len(p.Released()) > 0 || tc.learned, p.Ledger.Changed())
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestPlan_Ledger(t *testing.T) {
 	found.WithdrawnAt = &metav1.Time{Time: evening}
 	granted := entry("e", 5)
 	granted.NeedSince, granted.OSVersion = metav1.NewTime(evening.Add(-time.Hour)), "1.0"
-	same(t, "ledger", []v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger())
+	same(t, "ledger", []v1alpha1.LedgerEntry{entry("a", 1), entry("c", 3), found, granted}, p.Ledger.Own())
 }
 
 // TestReboots_AdoptsNoMoreThanAStatusHolds checks that a ledger adopts no more entries than a
@@ -150,12 +150,12 @@ func TestReboots_AdoptsNoMoreThanAStatusHolds(t *testing.T) {
 		s.hosts = append(s.hosts, needy(fmt.Sprintf("worker-%d", i), grant(9, protocol.GrantActive)))
 	}
 	p := s.plan()
-	if len(p.Ledger()) != v1alpha1.MaxGrants {
-		t.Errorf("%d entries, want %d", len(p.Ledger()), v1alpha1.MaxGrants)
+	if len(p.Ledger.Own()) != v1alpha1.MaxGrants {
+		t.Errorf("%d entries, want %d", len(p.Ledger.Own()), v1alpha1.MaxGrants)
 	}
-	s.policies[0].Status.Grants = p.Ledger()
-	if p := s.plan(); p.LedgerChanges() {
-		t.Errorf("the full ledger changes: %d adopted, %d granted, %d released", len(p.Adopted), len(p.Granted), len(p.Released()))
+	s.policies[0].Status.Grants = p.Ledger.Own()
+	if p := s.plan(); p.Ledger.Changed() {
+		t.Errorf("the full ledger changes: %d adopted, %d granted, %d released", len(p.Ledger.Adopted), len(p.Ledger.Granted), len(p.Released()))
 	}
 }
 
@@ -195,11 +195,11 @@ func TestReboots_Strays(t *testing.T) {
 			same(t, "unlisted", tc.want, step{got.Unlisted[0].Action, got.Unlisted[0].Reason})
 			again := got.Again(s.snapshot(), new(tc.node.view()), got.Unlisted[0].Entry)
 			same(t, "by a newer reading", got.Unlisted[0].Action, again.Action)
-			if diff := cmp.Diff([]string{"b"}, names(got.Granted)); diff != "" || got.Halt.Halted || got.Counts.Unavailable != 1 {
+			if diff := cmp.Diff([]string{"b"}, names(got.Ledger.Granted)); diff != "" || got.Halt.Halted || got.Counts.Unavailable != 1 {
 				t.Errorf("granted (-want +got):\n%s%+v %+v", diff, got.Halt, got.Counts)
 			}
 			s.policies[0], s.policies[1] = s.policies[1], s.policies[0]
-			if other := s.plan(); other.Counts.Unavailable != 1 || len(other.Granted)+len(other.Adopted)+len(other.Unlisted) > 0 {
+			if other := s.plan(); other.Counts.Unavailable != 1 || len(other.Ledger.Granted)+len(other.Ledger.Adopted)+len(other.Unlisted) > 0 {
 				t.Errorf("the policy that governs the node counts it: %+v", other.Counts)
 			}
 		})
@@ -241,10 +241,10 @@ func TestReboots_NumbersOfAFormerPolicy(t *testing.T) {
 				s.policies = append(s.policies, tc.known)
 			}
 			p := s.plan()
-			granted := names(p.Granted)
+			granted := names(p.Ledger.Granted)
 			slices.Sort(granted)
 			same(t, "granted", tc.granted, granted)
-			same(t, "seq", tc.seq, p.Seq)
+			same(t, "seq", tc.seq, p.Ledger.Seq)
 		})
 	}
 }

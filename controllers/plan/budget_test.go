@@ -139,7 +139,7 @@ func TestReboots_Budget(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			same(t, "granted", tc.granted, names(p.Granted))
+			same(t, "granted", tc.granted, names(p.Ledger.Granted))
 			same(t, "holders", tc.holders, p.Holders)
 		})
 	}
@@ -153,8 +153,8 @@ func TestReboots_FillsTheLedgerAtMost(t *testing.T) {
 		fleet = append(fleet, needy(fmt.Sprintf("node-%04d", i)))
 	}
 	p := one(policy("workers", atMost("2000")), fleet...).plan()
-	if len(p.Granted) != v1alpha1.MaxGrants || p.Limit != 2000 {
-		t.Errorf("granted %d with limit %d", len(p.Granted), p.Limit)
+	if len(p.Ledger.Granted) != v1alpha1.MaxGrants || p.Limit != 2000 {
+		t.Errorf("granted %d with limit %d", len(p.Ledger.Granted), p.Limit)
 	}
 }
 
@@ -165,11 +165,11 @@ func TestReboots_Order(t *testing.T) {
 		needy("b"), needy("a"), needy("c", needsSince(5*60*minute)), needy("d", cordoned), needy("cp-1", controlPlane),
 		needy("cp-0", controlPlane, needsSince(4*60*minute)), newHost("idle"),
 	).plan()
-	same(t, "nodes that are down first, then who waits longest, control planes last, by name", []string{"d", "c", "cp-0", "a", "b"}, names(p.Granted))
-	for i, e := range p.Granted {
+	same(t, "nodes that are down first, then who waits longest, control planes last, by name", []string{"d", "c", "cp-0", "a", "b"}, names(p.Ledger.Granted))
+	for i, e := range p.Ledger.Granted {
 		if e.Seq != int64(i+1) || e.BootID != e.Node+"-boot-1" || !e.At.Time.Equal(evening) {
 			t.Errorf("entry %d: %+v", i, e)
 		}
 	}
-	same(t, "seq", int64(5), p.Seq)
+	same(t, "seq", int64(5), p.Ledger.Seq)
 }

@@ -255,7 +255,7 @@ func TestReboots_WhyBlocked(t *testing.T) {
 				}
 			}
 			same(t, "decision", want, decided(p, "worker-1"), unasked)
-			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
+			same(t, "granted", tc.reason == "", len(p.Ledger.Granted) > 0)
 		})
 	}
 }
@@ -336,8 +336,8 @@ func TestReboots_OrderOfChecks(t *testing.T) {
 		step.fixes()
 	}
 	s.hosts[0].read = nil
-	if p := s.plan(); len(p.Granted) != 1 || p.Granted[0].Node != "cp-1" {
-		t.Errorf("nothing blocks it any more, and granted are %v; decisions %v", p.Granted, p.Decisions)
+	if p := s.plan(); len(p.Ledger.Granted) != 1 || p.Ledger.Granted[0].Node != "cp-1" {
+		t.Errorf("nothing blocks it any more, and granted are %v; decisions %v", p.Ledger.Granted, p.Decisions)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestReboots_ControlPlane(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			same(t, "granted", tc.granted, names(p.Granted))
+			same(t, "granted", tc.granted, names(p.Ledger.Granted))
 			for _, d := range p.Decisions {
 				if d.Reason == tc.reason && d.Message == tc.message {
 					return

@@ -377,7 +377,7 @@ func TestExplain_IsThePlan(t *testing.T) {
 			if diff := cmp.Diff(decided(p, n.Name), e.Decision); diff != "" {
 				t.Fatalf("node %s is decided and explained otherwise (-plan +explanation):\n%s\n%v", n.Name, diff, s)
 			}
-			granted := slices.ContainsFunc(p.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == n.Name })
+			granted := slices.ContainsFunc(p.Ledger.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == n.Name })
 			if e.Due != granted {
 				t.Fatalf("node %s: due %t, granted %t\n%v", n.Name, e.Due, granted, s)
 			}

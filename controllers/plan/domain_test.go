@@ -153,7 +153,7 @@ func TestReboots_OneDomainAtATime(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			same(t, "granted", tc.granted, names(p.Granted))
+			same(t, "granted", tc.granted, names(p.Ledger.Granted))
 			same(t, "waits", tc.waits, refusals(p))
 		})
 	}
@@ -186,7 +186,7 @@ func TestReboots_NoDomainPassesAnUrgentNode(t *testing.T) {
 			}
 			return 0
 		}
-		for _, e := range p.Granted {
+		for _, e := range p.Ledger.Granted {
 			for _, d := range p.Decisions {
 				n, waits := nodes[e.Node], nodes[d.Node]
 				if d.Reason == v1alpha1.ReasonDomainBusy && waits != nil && ringOf(snapshot.Policy, waits) == ringOf(snapshot.Policy, n) && rank(waits) > rank(n) {

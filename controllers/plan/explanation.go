@@ -71,7 +71,7 @@ func Explain(s Snapshot, node string) Explanation {
 	case e.Reboot != nil:
 	case o != nil:
 		e.Until, e.Checks = o.Until, outcomes(o.check, o.Message, passed)
-	case slices.ContainsFunc(c.plan.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
+	case slices.ContainsFunc(c.plan.Ledger.Granted, func(g v1alpha1.LedgerEntry) bool { return g.Node == node }):
 		e.Due, e.Checks = true, outcomes("", "", passed)
 	default:
 		return ungoverned(e.Decision)

@@ -72,13 +72,13 @@ func TestReboots_ADeletedNodeFailsIfItWasRebooting(t *testing.T) {
 		snapshot.Policy = snapshot.Policy.DeepCopy()
 		snapshot.Ledger = snapshot.Ledger.Updated(snapshot.Policy)
 		maxFailures(1)(snapshot.Policy)
-		snapshot.Policy.Status.History, snapshot.Policy.Status.Grants = nil, p.Ledger()
-		rebooting := slices.ContainsFunc(p.Ledger(), func(e v1alpha1.LedgerEntry) bool {
+		snapshot.Policy.Status.History, snapshot.Policy.Status.Grants = nil, p.Ledger.Own()
+		rebooting := slices.ContainsFunc(p.Ledger.Own(), func(e v1alpha1.LedgerEntry) bool {
 			return e.RebootingAt != nil && snapshot.Ledger.Owns(e)
 		})
 		snapshot.Nodes = nil
 		if after := plan.Of(snapshot); after.Halt.Halted != rebooting {
-			t.Fatalf("every Node is deleted: halted %t, rebooting %t, ledger %+v\n%v", after.Halt.Halted, rebooting, p.Ledger(), s)
+			t.Fatalf("every Node is deleted: halted %t, rebooting %t, ledger %+v\n%v", after.Halt.Halted, rebooting, p.Ledger.Own(), s)
 		}
 	})
 }
@@ -316,11 +316,11 @@ func TestReboots_BackOff(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1",
 				progress(1, protocol.PhaseAborted, failed(tc.failures, v1alpha1.ReasonDrainTimedOut, "db-0 stays"))))
 			s.now = evening.Add(tc.want - time.Second)
-			if p := s.plan(); len(p.Granted) != 0 || !p.Next.Equal(evening.Add(tc.want)) {
-				t.Errorf("a second before: granted %v, next %v", p.Granted, p.Next)
+			if p := s.plan(); len(p.Ledger.Granted) != 0 || !p.Next.Equal(evening.Add(tc.want)) {
+				t.Errorf("a second before: granted %v, next %v", p.Ledger.Granted, p.Next)
 			}
 			s.now = evening.Add(tc.want)
-			if p := s.plan(); len(p.Granted) != 1 {
+			if p := s.plan(); len(p.Ledger.Granted) != 1 {
 				t.Errorf("then: %+v", p.Decisions)
 			}
 		})
@@ -341,8 +341,8 @@ func TestReboots_BackOffOfAClockThatIsOff(t *testing.T) {
 			minute: 0, longest + 5*time.Minute - time.Second: 0, longest + 5*time.Minute: 1, off.Abs() - minute: 1, off.Abs() + minute: 1,
 		} {
 			s.now = evening.Add(after)
-			if p := s.plan(); len(p.Granted) != want {
-				t.Errorf("%s, %s after the grant: granted %v, decisions %v", name, after, p.Granted, p.Decisions)
+			if p := s.plan(); len(p.Ledger.Granted) != want {
+				t.Errorf("%s, %s after the grant: granted %v, decisions %v", name, after, p.Ledger.Granted, p.Decisions)
 			}
 		}
 	}
@@ -355,8 +355,8 @@ func TestReboots_BackOffOfAnEndThatTheManagerHasSeen(t *testing.T) {
 		progress(1, protocol.PhaseAborted, phaseAt(20*minute), failed(1, v1alpha1.ReasonDrainTimedOut, ""))))
 	for after, want := range map[time.Duration]int{6*minute - time.Second: 0, 6 * minute: 1} {
 		s.now = evening.Add(after)
-		if p := s.plan(); len(p.Granted) != want {
-			t.Errorf("%s after the grant: granted %v, decisions %v", after, p.Granted, p.Decisions)
+		if p := s.plan(); len(p.Ledger.Granted) != want {
+			t.Errorf("%s after the grant: granted %v, decisions %v", after, p.Ledger.Granted, p.Decisions)
 		}
 	}
 }
@@ -379,7 +379,7 @@ func TestReboots_HookBackOff(t *testing.T) {
 	}
 	same(t, "messages", want, got)
 	same(t, "failed", int32(2), p.Counts.Failed)
-	if s.now = evening.Add(15 * minute); len(s.plan().Granted) != 1 {
+	if s.now = evening.Add(15 * minute); len(s.plan().Ledger.Granted) != 1 {
 		t.Error("held back for longer than a quarter of an hour")
 	}
 }
@@ -411,8 +411,8 @@ func TestReboots_RetryEndsTheBackOff(t *testing.T) {
 			s := one(policy("workers"), needy("worker-1", tc.node...)).snapshot()
 			s.RebootInterval = record.DefaultRebootInterval
 			p := plan.Of(s)
-			if tc.retried != (len(p.Granted) == 1) {
-				t.Errorf("granted %v, decisions %v", p.Granted, p.Decisions)
+			if tc.retried != (len(p.Ledger.Granted) == 1) {
+				t.Errorf("granted %v, decisions %v", p.Ledger.Granted, p.Decisions)
 			}
 		})
 	}
@@ -435,8 +435,8 @@ func TestReboots_NoBackOff(t *testing.T) {
 	for name, option := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers"), needy("worker-1", option)).plan()
-			if len(p.Granted) != 1 || p.Granted[0].Seq != 2 {
-				t.Errorf("granted %v, decisions %v", p.Granted, p.Decisions)
+			if len(p.Ledger.Granted) != 1 || p.Ledger.Granted[0].Seq != 2 {
+				t.Errorf("granted %v, decisions %v", p.Ledger.Granted, p.Decisions)
 			}
 		})
 	}

@@ -73,8 +73,8 @@ func TestFirstBatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(tc.policy, append(tc.others, waiting...)...).plan()
-			if len(p.Granted) != tc.granted {
-				t.Errorf("%d are granted, want %d", len(p.Granted), tc.granted)
+			if len(p.Ledger.Granted) != tc.granted {
+				t.Errorf("%d are granted, want %d", len(p.Ledger.Granted), tc.granted)
 			}
 			next := string(rune('a' + tc.granted))
 			same(t, "why "+next+" waits", tc.message, decided(p, next).Message)
@@ -87,15 +87,15 @@ func TestFirstBatch_CountsWhatEndsNow(t *testing.T) {
 	begins := policy("workers", atMost("3"), firstBatch("1", 30*minute), ran(0, nil), holding(9, entry("done", 5)))
 	ends := newHost("done", grant(5, protocol.GrantFinished), progress(5, protocol.PhaseRebooting))
 	p := one(begins, append(hosts(needy, "a b c d"), ends)...).plan()
-	if len(p.Granted) != 0 || decided(p, "a").Reason != v1alpha1.ReasonSpacing || p.Batch == nil || p.Batch.Limit != 0 {
-		t.Errorf("granted %v, batch %+v, %s", p.Granted, p.Batch, decided(p, "a").Message)
+	if len(p.Ledger.Granted) != 0 || decided(p, "a").Reason != v1alpha1.ReasonSpacing || p.Batch == nil || p.Batch.Limit != 0 {
+		t.Errorf("granted %v, batch %+v, %s", p.Ledger.Granted, p.Batch, decided(p, "a").Message)
 	}
 	if run, over := p.Run(begins.Status, evening); over || run.Rebooted != 1 {
 		t.Errorf("the run is over (%t) during the soak: %+v", over, run)
 	}
 	fails := needy("done", grant(5, protocol.GrantActive), progress(5, protocol.PhaseAborted, func(p *protocol.Progress) { p.Failures = 1 }))
 	p = one(begins, append(hosts(needy, "a b c d"), fails)...).plan()
-	if len(p.Granted) != 1 || p.Batch == nil || p.Batch.Limit != 1 {
-		t.Errorf("granted %v, batch %+v", p.Granted, p.Batch)
+	if len(p.Ledger.Granted) != 1 || p.Batch == nil || p.Batch.Limit != 1 {
+		t.Errorf("granted %v, batch %+v", p.Ledger.Granted, p.Batch)
 	}
 }

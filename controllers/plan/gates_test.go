@@ -114,8 +114,8 @@ func TestReboots_Gates(t *testing.T) {
 			if len(p.Decisions) > 0 {
 				got = p.Decisions[0]
 			}
-			if got.Reason != tc.before || got.Message != tc.message || len(p.Granted) > 0 != (tc.before == "") {
-				t.Errorf("before a grant: %+v, granted %v", got, p.Granted)
+			if got.Reason != tc.before || got.Message != tc.message || len(p.Ledger.Granted) > 0 != (tc.before == "") {
+				t.Errorf("before a grant: %+v, granted %v", got, p.Ledger.Granted)
 			}
 			same(t, "short-lived", notAsked, got.ShortLived)
 			action := func(node ...func(*host)) underway.Action {
@@ -216,8 +216,8 @@ func TestReboots_GatesLetGo(t *testing.T) {
 		}
 		for _, name := range gates.Names(&snapshot.Policy.Spec) {
 			mayFail := state[name] == v1alpha1.GateUnreachable && name == "may-fail"
-			if len(p.Granted) > 0 && state[name] != v1alpha1.GateClear && !mayFail {
-				t.Fatalf("granted %v although gate %s is %q\n%v", p.Granted, name, state[name], s)
+			if len(p.Ledger.Granted) > 0 && state[name] != v1alpha1.GateClear && !mayFail {
+				t.Fatalf("granted %v although gate %s is %q\n%v", p.Ledger.Granted, name, state[name], s)
 			}
 		}
 	})
@@ -407,7 +407,7 @@ func TestReboots_Preflight(t *testing.T) {
 				want = nil
 			}
 			same(t, "decisions", want, p.Decisions)
-			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
+			same(t, "granted", tc.reason == "", len(p.Ledger.Granted) > 0)
 		})
 	}
 }
@@ -486,7 +486,7 @@ func TestBackOff_EndsEarly(t *testing.T) {
 			node := needy("worker-1")
 			tc.option(node)
 			p := one(tc.policy, node).plan()
-			same(t, "granted", tc.reason == "", len(p.Granted) > 0)
+			same(t, "granted", tc.reason == "", len(p.Ledger.Granted) > 0)
 			for _, d := range p.Decisions {
 				same(t, "decision", []string{string(tc.reason), tc.request}, []string{string(d.Reason), d.Preflight})
 			}
@@ -560,7 +560,7 @@ func TestReboots_DrainableFirst(t *testing.T) {
 	p := policy("workers", atMost("4"), rebootsAnyway)
 	stuck := replies(p, guarded("default/db-0", ""))
 	s := one(p, needy("a", stuck, needsSince(9*minute)), needy("b", needsSince(3*minute)), needy("c", needsSince(5*minute)), needy("d", stuck, cordoned))
-	same(t, "granted", []string{"d", "c", "b", "a"}, names(s.plan().Granted))
+	same(t, "granted", []string{"d", "c", "b", "a"}, names(s.plan().Ledger.Granted))
 }
 
 // TestReboots_TriedLast checks that nodes with a closed budget go after all nodes that can be
@@ -573,7 +573,7 @@ func TestReboots_TriedLast(t *testing.T) {
 		needy("a", stuck, needsSince(9*minute), failedTry(2, time.Hour)), needy("b", stuck, needsSince(3*minute), cordoned),
 		needy("c", stuck, failedTry(1, time.Hour)), needy("d", needsSince(5*minute)), needy("e", needsSince(2*minute)),
 	)
-	granted := s.plan().Granted
+	granted := s.plan().Ledger.Granted
 	same(t, "granted", []string{"d", "e", "b", "c", "a"}, names(granted))
 	for _, e := range granted {
 		same(t, e.Node+" is tried", e.Node < "d", e.Try)

@@ -73,19 +73,19 @@ func TestGovernor_Govern(t *testing.T) {
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
 		want := `the policy governs no node, because spec.nodeSelector cannot be evaluated: "Near" is not a valid label selector operator`
 		p := one(policy("workers", broken), needy("worker-1")).plan()
-		if p.Invalid != want || len(p.Granted) > 0 || len(p.Decisions) > 0 {
+		if p.Invalid != want || len(p.Ledger.Granted) > 0 || len(p.Decisions) > 0 {
 			t.Errorf("invalid: %q; want %q. %+v", p.Invalid, want, p)
 		}
 	})
 	t.Run("a policy with a broken selector finishes the reboots that it has granted", func(t *testing.T) {
 		drains := needy("worker-1", grant(1, protocol.GrantActive), progress(1, protocol.PhaseDraining))
 		s := one(policy("workers", broken, holding(1, entry("worker-1", 1))), drains).with(policy("others"))
-		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != underway.Wait || len(p.Ledger()) != 1 {
+		if p := s.plan(); len(p.Reboots) != 1 || p.Reboots[0].Action != underway.Wait || len(p.Ledger.Own()) != 1 {
 			t.Errorf("workers: %+v", p.Reboots)
 		}
 		slices.Reverse(s.policies)
-		if p := s.plan(); len(p.Ledger()) > 0 {
-			t.Errorf("others: %+v", p.Ledger())
+		if p := s.plan(); len(p.Ledger.Own()) > 0 {
+			t.Errorf("others: %+v", p.Ledger.Own())
 		}
 	})
 	t.Run("a node that no other policy selects names the policy with the broken selector", func(t *testing.T) {

@@ -43,7 +43,7 @@ func (c *cluster) pass(name string) bool {
 		if !c.mayWrite(name) {
 			return false
 		}
-		if len(p.Granted) > 0 {
+		if len(p.Ledger.Granted) > 0 {
 			c.writeMarkers(name, p.Markers)
 		}
 		c.writeLedger(name, p)
@@ -270,10 +270,10 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	for _, t := range p.Released() {
 		c.add("%s releases %s, number %d (%s: %s)", name, t.Entry.Node, t.Entry.Seq, t.Reason, t.Message)
 	}
-	for _, e := range p.Adopted {
+	for _, e := range p.Ledger.Adopted {
 		c.add("%s finds the grant of %s again, number %d", name, e.Node, e.Seq)
 	}
-	for _, e := range p.Granted {
+	for _, e := range p.Ledger.Granted {
 		c.add("%s grants %s a reboot, number %d", name, e.Node, e.Seq)
 	}
 	c.putStatus(name, p)
@@ -282,7 +282,7 @@ func (c *cluster) writeLedger(name string, p plan.Plan) {
 	}
 	// The event of a freed slot wakes every other policy whose nodes wait for it.
 	for _, t := range p.Released() {
-		for _, affected := range c.governor().Freed(p.InLedgerOf, t.Entry, t.Node) {
+		for _, affected := range c.governor().Freed(p.Ledger.Policy, t.Entry, t.Node) {
 			if affected != name {
 				c.wakePolicy(affected)
 			}
@@ -294,8 +294,8 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	before := c.policies[name]
 	after := before.DeepCopy()
 	s := &after.Status
-	s.Limit, s.Seq, s.History, s.Gates = p.Limit, max(s.Seq, p.Seq), p.History(s.History, c.now), p.Gates
-	p.Enter(name, s)
+	s.Limit, s.Seq, s.History, s.Gates = p.Limit, max(s.Seq, p.Ledger.Seq), p.History(s.History, c.now), p.Gates
+	p.Ledger.Enter(name, s)
 	c.putRun(name, before.Status, s, p)
 	for _, t := range p.Released() {
 		if t.Node != nil && t.Node.Grant != nil && t.Node.Grant.State == protocol.GrantFinished && t.Node.Grant.Seq == t.Entry.Seq {
@@ -312,7 +312,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	c.checkStatus(before, after)
 	c.put(after)
 	switch {
-	case p.InLedgerOf == name || p.RunMoves && !p.LedgerChanges():
+	case p.Ledger.Policy == name || p.RunMoves && !p.Ledger.Changed():
 	case c.chance(20):
 		c.add("the manager dies between the history and the ledger, another one takes over")
 		c.woken[name] = true
@@ -339,9 +339,9 @@ func (c *cluster) putRun(name string, before v1alpha1.RebootPolicyStatus, s *v1a
 
 // putShared writes the entries into another policy's ledger.
 func (c *cluster) putShared(p plan.Plan) {
-	before := c.policies[p.InLedgerOf]
+	before := c.policies[p.Ledger.Policy]
 	after := before.DeepCopy()
-	p.Enter(after.Name, &after.Status)
+	p.Ledger.Enter(after.Name, &after.Status)
 	c.checkStatus(before, after)
 	c.put(after)
 }
@@ -362,7 +362,7 @@ func (c *cluster) finalize(name string, p plan.Plan) {
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		c.edit(name, func(p *v1alpha1.RebootPolicy) { delete(p.Annotations, v1alpha1.AnnotationResume) })
 	}
-	if policy.DeletionTimestamp != nil && len(p.Ledger())+len(policy.Status.Grants) == 0 && p.RunHooks == nil {
+	if policy.DeletionTimestamp != nil && len(p.Ledger.Own())+len(policy.Status.Grants) == 0 && p.RunHooks == nil {
 		c.writeMarkers(name, plan.UngovernedMarkers(c.governor(), c.views()))
 		if c.woken[name] {
 			return // lost a race
@@ -438,7 +438,7 @@ func conditionOf(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeC
 
 // policyLine returns a plan in one line for people.
 func policyLine(p plan.Plan) string {
-	parts := []string{fmt.Sprintf("%d of at most %d under way", len(p.Ledger()), p.Limit)}
+	parts := []string{fmt.Sprintf("%d of at most %d under way", len(p.Ledger.Own()), p.Limit)}
 	if p.Holders != "" {
 		parts = append(parts, "unavailable: "+p.Holders)
 	}

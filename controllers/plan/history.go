@@ -85,7 +85,7 @@ func size(history []v1alpha1.PastReboot) int {
 // returns nil if no run is under way. The counts of a run are in the status, so that a new leader
 // continues them.
 func (p *Plan) Run(before v1alpha1.RebootPolicyStatus, now time.Time) (run *v1alpha1.RunStatus, over bool) {
-	none := len(p.Ledger()) == 0
+	none := len(p.Ledger.Own()) == 0
 	// During concurrency.spacing and the soak of concurrency.firstBatch the ledger may be empty although the run goes on.
 	over = none && p.RunHooks == nil && !slices.ContainsFunc(p.Blocked, func(b v1alpha1.BlockedNodes) bool { return b.Reason == v1alpha1.ReasonSpacing })
 	switch {

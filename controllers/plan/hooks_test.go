@@ -217,7 +217,7 @@ func TestPlan_RunHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
 			same(t, "hooks", tc.want, p.RunHooks, cmpopts.EquateEmpty())
-			same(t, "granted", tc.granted, len(p.Granted))
+			same(t, "granted", tc.granted, len(p.Ledger.Granted))
 		})
 	}
 }
@@ -230,8 +230,8 @@ func TestPlan_RunHooksOfEachPolicy(t *testing.T) {
 	atMost("2")(workers)
 	s := one(gpu, needy("worker-1", label("pool", "cpu")), needy("gpu-1", label("pool", "gpu"))).with(workers)
 	p := s.plan()
-	if want := (&v1alpha1.RunHooks{Stage: v1alpha1.RunBefore, Number: 10, Asked: []v1alpha1.AnnotationKey{setNoout}}); cmp.Diff(want, p.RunHooks) != "" || len(p.Granted) > 0 || p.LedgerChanges() {
-		t.Errorf("run %+v, granted %v", p.RunHooks, p.Granted)
+	if want := (&v1alpha1.RunHooks{Stage: v1alpha1.RunBefore, Number: 10, Asked: []v1alpha1.AnnotationKey{setNoout}}); cmp.Diff(want, p.RunHooks) != "" || len(p.Ledger.Granted) > 0 || p.Ledger.Changed() {
+		t.Errorf("run %+v, granted %v", p.RunHooks, p.Ledger.Granted)
 	}
 }
 
@@ -248,8 +248,8 @@ func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 		}
 		on := run != nil && run.Hooks != nil
 		goesOn := on && (run.Hooks.Stage == v1alpha1.RunRunning || run.Hooks.Stage == v1alpha1.RunIdle) || approved(v1alpha1.RunBefore, hooks.RunBefore)
-		if len(p.Granted) > 0 && !goesOn && (on || len(hooks.RunBefore) > 0) {
-			t.Fatalf("granted %v, and the hooks are %+v\n%v", p.Granted, run, s)
+		if len(p.Ledger.Granted) > 0 && !goesOn && (on || len(hooks.RunBefore) > 0) {
+			t.Fatalf("granted %v, and the hooks are %+v\n%v", p.Ledger.Granted, run, s)
 		}
 		out := time.Duration(0)
 		if on {
@@ -259,10 +259,10 @@ func TestReboots_NeverGrantsBeforeTheHooksOfTheRun(t *testing.T) {
 		if on && p.RunHooks == nil && len(hooks.RunAfter) > 0 && !approved(v1alpha1.RunAfter, hooks.RunAfter) && !gaveUp {
 			t.Fatalf("the run is over, and its hooks were %+v\n%v", run.Hooks, s)
 		}
-		if !on && p.RunHooks == nil && len(hooks.RunAfter) > 0 && len(p.Ledger()) > 0 {
-			t.Fatalf("%d reboots are under way, and nothing asks the hooks after their run\n%v", len(p.Ledger()), s)
+		if !on && p.RunHooks == nil && len(hooks.RunAfter) > 0 && len(p.Ledger.Own()) > 0 {
+			t.Fatalf("%d reboots are under way, and nothing asks the hooks after their run\n%v", len(p.Ledger.Own()), s)
 		}
-		if p.RunHooks != nil && p.RunHooks.Number > p.Seq || p.RunHooks == nil != (p.RunWaits == "") && p.RunWaits != "" {
+		if p.RunHooks != nil && p.RunHooks.Number > p.Ledger.Seq || p.RunHooks == nil != (p.RunWaits == "") && p.RunWaits != "" {
 			t.Fatalf("run %+v, waits %q\n%v", p.RunHooks, p.RunWaits, s)
 		}
 	})

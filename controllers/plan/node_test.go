@@ -142,8 +142,8 @@ func FuzzNodeOf(f *testing.F) {
 			one(policy("workers", waitsForPods), h),
 		} {
 			p := s.plan()
-			if len(p.Ledger()) > 1 {
-				t.Errorf("one node, but a ledger of %v", p.Ledger())
+			if len(p.Ledger.Own()) > 1 {
+				t.Errorf("one node, but a ledger of %v", p.Ledger.Own())
 			}
 			for _, b := range p.Blocked {
 				fitsACondition(t, b.Reason, "")

@@ -15,8 +15,6 @@
 package plan
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,6 +24,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
@@ -38,32 +37,19 @@ type Plan struct {
 	// smaller one. LimitOf is the name of the policy that sets it.
 	Limit   int32
 	LimitOf string
-	// SharedLimit is the limit of the ledger's policy. It counts the nodes of all policies that
-	// share it.
-	SharedLimit int32
 	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
 	Batch *slots.Batch
-	// SharedWith are the policies that share the limit, including this one, sorted. It is nil if
-	// there is only this one.
-	SharedWith []string
 	// Unshared says why spec.concurrency.shared cannot be used. It is empty if it can, or is not
 	// set.
 	Unshared string
-	// Seq is the ledger's sequence number after this plan.
-	Seq int64
-	// InLedgerOf is the name of the policy whose ledger holds the entries.
-	InLedgerOf string
-	// Others are entries of other policies in the same ledger.
-	Others []v1alpha1.LedgerEntry
+	// Ledger is the ledger that counts for the policy, after this plan.
+	Ledger ledger.After
 	// Reboots are the granted reboots and the next action for each, in the order of the ledger.
 	Reboots []underway.Reboot
 	// Unlisted are reboots under a grant of this policy on nodes that neither its ledger nor its
 	// selector has, by node name. They are cancelled or finished like Reboots, but take no slot and
 	// do not count as failures.
 	Unlisted []underway.Reboot
-	// Granted and Adopted are new entries for the ledger. Adopted ones already have a grant on
-	// their Node.
-	Granted, Adopted []v1alpha1.LedgerEntry
 	// Decisions are the wanted RebootPermitted conditions of the nodes that this policy answers
 	// for, by node name.
 	Decisions []Decision
@@ -123,13 +109,6 @@ type Plan struct {
 	OldestPending time.Time
 	// Next is the next time at which the plan changes by itself, or zero if it does not.
 	Next time.Time
-
-	// notes is true if another policy's ledger has to record how far a reboot is, or since when.
-	// The policy's own ledger is written with its status anyway.
-	notes bool
-	// learned is true if Seq has grown because of grants on Nodes. The ledger has to record that
-	// before more grants can be adopted.
-	learned bool
 }
 
 // Of makes the plan for one policy.
@@ -178,18 +157,24 @@ func underWay(f *fleet) *choice {
 	reboots := f.reboots()
 	crowdOut(f, reboots)
 	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
-		Limit: f.limits.Least(), LimitOf: f.limits.Of, SharedLimit: f.Ledger.LimitAfter(f.limits.Ledger), SharedWith: f.Ledger.With, Unshared: f.Ledger.Missing,
-		Seq: max(f.Policy.Status.Seq, f.Ledger.Policy.Status.Seq), InLedgerOf: f.Ledger.Policy.Name, Others: f.entries.Others, Reboots: reboots,
+		Limit: f.limits.Least(), LimitOf: f.limits.Of, Ledger: f.Ledger.After(f.Policy, f.limits.Ledger, staying(reboots)), Unshared: f.Ledger.Missing, Reboots: reboots,
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: governor.Conflicts(f.conflicts, func(name string) bool { return f.byName[name].NeedsReboot() }),
 	}}
-	for i, t := range c.plan.Reboots {
-		was := f.entries.Own[i]
-		c.plan.notes = c.plan.notes || f.Ledger.Apart() && ((t.Entry.RebootingAt == nil) != (was.RebootingAt == nil) || !t.Entry.At.Equal(&was.At))
-	}
 	for _, n := range f.unlisted {
 		c.plan.Unlisted = append(c.plan.Unlisted, f.reboot(f.entry(n)))
 	}
 	return c
+}
+
+// staying returns the entries of the reboots that go on.
+func staying(reboots []underway.Reboot) []v1alpha1.LedgerEntry {
+	var entries []v1alpha1.LedgerEntry
+	for _, t := range reboots {
+		if t.Action != underway.ReleaseEntry {
+			entries = append(entries, t.Entry)
+		}
+	}
+	return entries
 }
 
 // report adds what conditions, status, events and metrics show.
@@ -208,7 +193,7 @@ func (c *choice) report() {
 	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
 	p.Withheld = c.Governor.Withheld(c.Nodes, c.name)
 	c.count(agents.Reporting)
-	if len(p.Ledger())+len(p.Blocked) > 0 {
+	if len(p.Ledger.Own())+len(p.Blocked) > 0 {
 		p.Batch = c.slots.Batch()
 	}
 	if waitsForGates(p, c.waiting) {
@@ -220,53 +205,9 @@ func (c *choice) report() {
 // UnderWay returns the Reboots and the Unlisted.
 func (p *Plan) UnderWay() []underway.Reboot { return slices.Concat(p.Reboots, p.Unlisted) }
 
-// Entries returns all entries of the ledger after the plan, including those of other policies.
-// Their order is the same in every policy's plan.
-func (p *Plan) Entries() []v1alpha1.LedgerEntry {
-	if len(p.Others) == 0 {
-		return p.Ledger()
-	}
-	entries := slices.Concat(p.Others, p.Ledger())
-	slices.SortStableFunc(entries, func(a, b v1alpha1.LedgerEntry) int { return cmp.Compare(a.Seq, b.Seq) })
-	return entries
-}
-
-// Enter puts the ledger after the plan into the status of a policy, if that policy has it.
-func (p *Plan) Enter(policy string, status *v1alpha1.RebootPolicyStatus) {
-	if policy == p.InLedgerOf {
-		status.Limit, status.Seq, status.Grants = p.SharedLimit, p.Seq, p.Entries()
-	}
-}
-
-// Together says how many slots of a shared limit are in use, or returns "" if the policy shares
-// with nobody.
-func (p *Plan) Together() string {
-	if p.SharedWith == nil {
-		return ""
-	}
-	return fmt.Sprintf("policies %s have %d of at most %d together", list(p.SharedWith), len(p.Entries()), p.SharedLimit)
-}
-
-// Ledger returns the policy's entries after the plan.
-func (p *Plan) Ledger() []v1alpha1.LedgerEntry {
-	var ledger []v1alpha1.LedgerEntry
-	for _, t := range p.Reboots {
-		if t.Action != underway.ReleaseEntry {
-			ledger = append(ledger, t.Entry)
-		}
-	}
-	return slices.Concat(ledger, p.Adopted, p.Granted)
-}
-
 // StatusMoves reports whether the plan changes the ledger or the stage of the run's hooks. Such a
 // change has to be written before the next plan.
-func (p *Plan) StatusMoves() bool { return p.RunMoves || p.LedgerChanges() }
-
-// LedgerChanges reports whether the plan changes the ledger.
-func (p *Plan) LedgerChanges() bool {
-	withdraws := func(t underway.Reboot) bool { return t.Action == underway.WithdrawGrant }
-	return p.learned || p.notes || len(p.Granted)+len(p.Adopted)+len(p.Released()) > 0 || slices.ContainsFunc(p.Reboots, withdraws)
-}
+func (p *Plan) StatusMoves() bool { return p.RunMoves || p.Ledger.Changed() }
 
 // Waiting returns the decisions about nodes that must wait. They hold even if the ledger cannot be
 // written.
@@ -281,20 +222,10 @@ func (p *Plan) Released() []underway.Reboot {
 
 // adopt takes outstanding grants back into a ledger that has lost them: when a new leader has read
 // the Nodes, or when the status was wiped. A grant that the agent has not begun is withdrawn, and
-// so cancelled. The API server refuses new numbers above the limit, so what does not fit is adopted
-// once the ledger has recorded its number. Until then it counts against the limit.
+// so cancelled.
 func (c *choice) adopt() {
-	p := &c.plan
-	before, entries := c.Ledger.Policy.Status.Seq, len(p.Others)+len(c.entries.Own)-len(p.Released())
 	for _, n := range c.orphans {
-		e := c.tagged(protocol.Adopt(n.Record, n.Name, c.Now), n)
-		p.Seq = max(p.Seq, e.Seq)
-		if e.Seq > before && entries >= int(p.SharedLimit) || entries >= v1alpha1.MaxGrants {
-			p.learned = p.learned || e.Seq > before
-			continue
-		}
-		entries++
-		p.Adopted = append(p.Adopted, e)
+		c.plan.Ledger.Adopt(c.tagged(protocol.Adopt(n.Record, n.Name, c.Now), n))
 	}
 }
 
@@ -338,8 +269,8 @@ func (c *choice) grantAmong(ring []*record.Node) {
 			}
 			continue
 		}
-		e := c.tagged(protocol.Enter(c.plan.Seq, n.Record, n.Name, n.BootID, c.Now), n)
+		e := c.tagged(protocol.Enter(c.plan.Ledger.Seq, n.Record, n.Name, n.BootID, c.Now), n)
 		e.NeedSince, e.OSVersion, e.KernelVersion, e.Try = n.NeedSince(), n.OSVersion, n.Kernel, c.pods.Tries(n) > 0
-		c.plan.Seq, c.plan.Granted = e.Seq, append(c.plan.Granted, e)
+		c.plan.Ledger.Grant(e)
 	}
 }

@@ -186,7 +186,7 @@ func TestDraw_GrantsWithEveryFeature(t *testing.T) {
 		snapshot := snapshots.Example(seed)
 		p := plan.Of(snapshot)
 		for _, f := range features {
-			for _, e := range p.Granted {
+			for _, e := range p.Ledger.Granted {
 				if f.granted(snapshot, nodeNamed(snapshot, e.Node)) {
 					granted[f.name]++
 					break

@@ -79,7 +79,7 @@ func governed(s plan.Snapshot) map[string]*record.Node {
 func counted(s plan.Snapshot, p plan.Plan) map[string]*record.Node {
 	nodes := governed(s)
 	for _, n := range s.Nodes {
-		if slices.Contains(p.SharedWith, s.Governor.Govern(n).Policy) {
+		if slices.Contains(p.Ledger.With, s.Governor.Govern(n).Policy) {
 			nodes[n.Name] = n
 		}
 	}
@@ -98,7 +98,7 @@ func outstanding(s plan.Snapshot, n *record.Node) bool {
 func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
 		used := map[string]bool{}
-		for _, e := range append(p.Ledger()[:len(p.Ledger())-len(p.Granted)], p.Others...) {
+		for _, e := range append(p.Ledger.Own()[:len(p.Ledger.Own())-len(p.Ledger.Granted)], p.Ledger.Others...) {
 			used[e.Node] = true
 		}
 		nodes := governed(snapshot)
@@ -112,7 +112,7 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 			}
 		}
 		seq := max(snapshot.Policy.Status.Seq, snapshot.Ledger.Policy.Status.Seq)
-		for _, e := range p.Granted {
+		for _, e := range p.Ledger.Granted {
 			n, ok := nodes[e.Node]
 			if !ok || !n.NeedsReboot() || !n.Ready || n.Deleting || n.Paused(snapshot.Now) || n.BlockedBy != nil || n.Outstanding() || n.Seen() >= e.Seq ||
 				e.BootID != n.BootID || e.BootID == "" {
@@ -125,13 +125,13 @@ func TestReboots_NeverGrantsOverTheLimit(t *testing.T) {
 				down++
 			}
 		}
-		if len(p.Granted) > 0 && (len(p.Ledger()) > int(p.Limit) || len(p.Entries()) > int(p.SharedLimit)) {
-			t.Fatalf("%d entries of %d, limit %d of %d\n%v", len(p.Ledger()), len(p.Entries()), p.Limit, p.SharedLimit, s)
+		if len(p.Ledger.Granted) > 0 && (len(p.Ledger.Own()) > int(p.Limit) || len(p.Ledger.All()) > int(p.Ledger.Limit)) {
+			t.Fatalf("%d entries of %d, limit %d of %d\n%v", len(p.Ledger.Own()), len(p.Ledger.All()), p.Limit, p.Ledger.Limit, s)
 		}
-		if slices.ContainsFunc(p.Granted, func(e v1alpha1.LedgerEntry) bool { return !used[e.Node] }) && down > int(p.SharedLimit) {
-			t.Fatalf("%d nodes down, limit %d\n%v", down, p.SharedLimit, s)
+		if slices.ContainsFunc(p.Ledger.Granted, func(e v1alpha1.LedgerEntry) bool { return !used[e.Node] }) && down > int(p.Ledger.Limit) {
+			t.Fatalf("%d nodes down, limit %d\n%v", down, p.Ledger.Limit, s)
 		}
-		if limit := snapshot.Policy.Spec.Shared(); len(p.Granted) > 0 && cmp.Or(limit, snapshot.Policy.Name) != snapshot.Ledger.Policy.Name {
+		if limit := snapshot.Policy.Spec.Shared(); len(p.Ledger.Granted) > 0 && cmp.Or(limit, snapshot.Policy.Name) != snapshot.Ledger.Policy.Name {
 			t.Fatalf("granted in the ledger of %s, and the limit of %s counts\n%v", snapshot.Ledger.Policy.Name, limit, s)
 		}
 	})
@@ -148,7 +148,7 @@ func TestReboots_AnswersForEachNode(t *testing.T) {
 			}
 		}
 		entries := map[string]int{}
-		for _, e := range append(p.Ledger(), ledgerOf(p.Released())...) {
+		for _, e := range append(p.Ledger.Own(), ledgerOf(p.Released())...) {
 			if entries[e.Node]++; entries[e.Node] > 1 {
 				t.Fatalf("two entries for %s\n%v", e.Node, s)
 			}
@@ -180,12 +180,12 @@ func ledgerOf(reboots []underway.Reboot) []v1alpha1.LedgerEntry {
 // another is held or not Ready.
 func TestReboots_KeepsAQuorum(t *testing.T) {
 	forAny(t, func(t *rapid.T, s situation, snapshot plan.Snapshot, p plan.Plan) {
-		for _, e := range p.Granted {
+		for _, e := range p.Ledger.Granted {
 			if !nodeNamed(snapshot, e.Node).ControlPlane {
 				continue
 			}
 			for _, n := range snapshot.Nodes {
-				held := slices.ContainsFunc(p.Ledger(), func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name })
+				held := slices.ContainsFunc(p.Ledger.Own(), func(e v1alpha1.LedgerEntry) bool { return e.Node == n.Name })
 				if n.ControlPlane && n.Name != e.Node && (held || !n.Ready || outstanding(snapshot, n)) {
 					t.Fatalf("granted %s while %s\n%v", e.Node, n.Name, s)
 				}
@@ -312,7 +312,7 @@ func TestAgain_DecidesAsAWholePlanDoes(t *testing.T) {
 				t.Fatalf("%s (-plan +alone):\n%s\n%v", want.Entry.Node, diff, s)
 			}
 			missing := want.Entry
-			missing.Seq = p.Seq + 1
+			missing.Seq = p.Ledger.Seq + 1
 			if f := p.Again(snapshot, nodeNamed(snapshot, missing.Node), missing); f.Action != "" {
 				t.Fatalf("an entry that the ledger does not hold: %+v", f)
 			}
@@ -402,7 +402,7 @@ func TestReboots_NothingChangesBeforeNext(t *testing.T) {
 			snapshot.Policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: metav1.ConditionTrue, Message: p.Halt.Message}}
 		}
 		grantedAt := gocmp.FilterPath(func(path gocmp.Path) bool {
-			entered := slices.Contains([]string{"Granted.At", "Adopted.At", "Reboots.Entry.RebootingAt", "Unlisted.Entry.At", "Unlisted.Entry.RebootingAt", "Unlisted.Until", "Unlisted.DrainUntil"}, path.String())
+			entered := slices.Contains([]string{"Ledger.Granted.At", "Ledger.Adopted.At", "Ledger.Kept.RebootingAt", "Reboots.Entry.RebootingAt", "Unlisted.Entry.At", "Unlisted.Entry.RebootingAt", "Unlisted.Until", "Unlisted.DrainUntil"}, path.String())
 			return entered || strings.HasSuffix(path.String(), ".WithdrawnAt") || path.String() == "Next"
 		}, gocmp.Ignore())
 		for _, then := range []time.Time{timing.Earliest(evening.Add(ahead), last), last} {

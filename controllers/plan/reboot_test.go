@@ -449,9 +449,9 @@ func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
 			e.At = at(ahead)
 			own := one(policy("workers", append(tc.policy, holding(rebootSeq, e))...), needy("worker-1", tc.node...))
 			first := own.plan()
-			e = first.Ledger()[0]
+			e = first.Ledger.Own()[0]
 			same(t, "when the grant was given", at(0), e.At)
-			own.policies[0].Status.Grants = first.Ledger()
+			own.policies[0].Status.Grants = first.Ledger.Own()
 			own.now = evening.Add(tc.after - time.Second)
 			same(t, "overdue just before the deadline", time.Time{}, own.plan().Reboots[0].FailedAt)
 			own.now = evening.Add(tc.after)
@@ -465,8 +465,8 @@ func TestReboots_TheEntryIsOfTheFuture(t *testing.T) {
 			e.Policy, e.At = "workers", at(ahead)
 			shared := one(policy("workers", append(tc.policy, sharing("others"))...), own.hosts...).with(policy("others", holding(rebootSeq, e)))
 			p := shared.plan()
-			same(t, "the other policy's ledger changes", true, p.LedgerChanges())
-			same(t, "when the grant was given, in the other policy's ledger", at(0), p.Ledger()[0].At)
+			same(t, "the other policy's ledger changes", true, p.Ledger.Changed())
+			same(t, "when the grant was given, in the other policy's ledger", at(0), p.Ledger.Own()[0].At)
 		})
 	}
 }
@@ -617,11 +617,11 @@ func TestReboots_FreesASlotThatCannotBeUsed(t *testing.T) {
 			got := plan.Of(s)
 			f := got.Reboots[0]
 			same(t, "reboot", tc.want, step{f.Action, f.Reason, f.Until})
-			ledger := got.Ledger()
+			ledger := got.Ledger.Own()
 			withdrawn := ledger[0].Node == "a" && ledger[0].WithdrawnAt != nil
-			same(t, "granted", tc.granted, names(got.Granted))
+			same(t, "granted", tc.granted, names(got.Ledger.Granted))
 			same(t, "withdrawn", tc.withdraws, withdrawn)
-			same(t, "the ledger changes", f.Action == underway.WithdrawGrant || f.Action == underway.ReleaseEntry, got.LedgerChanges())
+			same(t, "the ledger changes", f.Action == underway.WithdrawGrant || f.Action == underway.ReleaseEntry, got.Ledger.Changed())
 		})
 	}
 }
@@ -646,8 +646,8 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 		s := one(p, needy("a")).snapshot()
 		s.Now = evening.Add(after)
 		got := plan.Of(s)
-		if waits == (len(got.Granted) > 0) || waits && (got.Blocked[0].Reason != v1alpha1.ReasonBackingOff || !got.Next.Equal(evening.Add(30*minute))) {
-			t.Errorf("after %s: granted %v, blocked %v, next %s", after, got.Granted, got.Blocked, got.Next)
+		if waits == (len(got.Ledger.Granted) > 0) || waits && (got.Blocked[0].Reason != v1alpha1.ReasonBackingOff || !got.Next.Equal(evening.Add(30*minute))) {
+			t.Errorf("after %s: granted %v, blocked %v, next %s", after, got.Ledger.Granted, got.Blocked, got.Next)
 		}
 	}
 }
@@ -673,8 +673,8 @@ func TestReboots_RestsANodeAfterItsReboot(t *testing.T) {
 			s := one(policy("workers", holding(1)), tc.node).snapshot()
 			s.Now, s.RebootInterval = evening.Add(tc.after), record.DefaultRebootInterval
 			got := plan.Of(s)
-			if tc.waits == (len(got.Granted) > 0) {
-				t.Fatalf("granted %v, blocked %v", got.Granted, got.Blocked)
+			if tc.waits == (len(got.Ledger.Granted) > 0) {
+				t.Fatalf("granted %v, blocked %v", got.Ledger.Granted, got.Blocked)
 			}
 			if tc.waits && (got.Blocked[0].Reason != v1alpha1.ReasonBackingOff || !got.Next.Equal(evening.Add(30*minute))) {
 				t.Errorf("blocked %v, next %s", got.Blocked, got.Next)
@@ -696,11 +696,11 @@ func TestReboots_LooksAgainWhenARecordIsBelieved(t *testing.T) {
 	s := one(policy("workers", holding(2)), moved).with(policy("db", selects("pool", "db"), priority(1)))
 	snapshot := s.snapshot()
 	before := plan.Of(snapshot)
-	if len(before.Adopted)+len(before.Unlisted) > 0 || !before.Next.Equal(evening.Add(23*time.Hour)) {
-		t.Errorf("adopted %v, unlisted %v, next %v", before.Adopted, before.Unlisted, before.Next)
+	if len(before.Ledger.Adopted)+len(before.Unlisted) > 0 || !before.Next.Equal(evening.Add(23*time.Hour)) {
+		t.Errorf("adopted %v, unlisted %v, next %v", before.Ledger.Adopted, before.Unlisted, before.Next)
 	}
 	snapshot.Now = before.Next
-	if then := plan.Of(snapshot); len(then.Adopted)+len(then.Unlisted) != 1 {
-		t.Errorf("adopted %v, unlisted %v", then.Adopted, then.Unlisted)
+	if then := plan.Of(snapshot); len(then.Ledger.Adopted)+len(then.Unlisted) != 1 {
+		t.Errorf("adopted %v, unlisted %v", then.Ledger.Adopted, then.Unlisted)
 	}
 }

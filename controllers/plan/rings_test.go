@@ -168,7 +168,7 @@ func TestReboots_OneRingAfterTheOther(t *testing.T) {
 			if !e.Until.IsZero() {
 				until = e.Until.Sub(evening)
 			}
-			same(t, "worker-1", []any{tc.granted, tc.waits, tc.until}, []any{names(s.plan().Granted), e.Decision.Message, until})
+			same(t, "worker-1", []any{tc.granted, tc.waits, tc.until}, []any{names(s.plan().Ledger.Granted), e.Decision.Message, until})
 		})
 	}
 }
@@ -227,7 +227,7 @@ func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 		p, policy, nodes := plan.Of(snapshot), snapshot.Policy, governed(snapshot)
 		down, members := map[int]int{}, map[int]int{}
 		inLedger := map[string]bool{}
-		for _, e := range p.Ledger() {
+		for _, e := range p.Ledger.Own() {
 			inLedger[e.Node] = true
 		}
 		for name, n := range nodes {
@@ -237,7 +237,7 @@ func TestReboots_KeepsTheOrderOfRings(t *testing.T) {
 				down[ring]++
 			}
 		}
-		for _, e := range p.Granted {
+		for _, e := range p.Ledger.Granted {
 			n := nodes[e.Node]
 			ring := ringOf(policy, n)
 			for name, other := range nodes {

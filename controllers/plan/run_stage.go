@@ -17,7 +17,7 @@ func runHookWaits(c *choice, _ *record.Node) *block.Block { return c.run.Waits }
 // nextRun sets the stage of the run after the plan, once nodes are chosen.
 func (c *choice) nextRun() {
 	p := &c.plan
-	p.RunHooks, p.Seq = c.run.Next(run.Turn{Seq: p.Seq, Holds: len(p.Ledger()) > 0, Waits: c.waitsForRun(), Stage: c.runStage})
+	p.RunHooks, p.Ledger.Seq = c.run.Next(run.Turn{Seq: p.Ledger.Seq, Holds: len(p.Ledger.Own()) > 0, Waits: c.waitsForRun(), Stage: c.runStage})
 	p.RunMoves = !run.Same(c.Policy.Status.Run, p.RunHooks)
 }
 
@@ -30,7 +30,7 @@ func (c *choice) waitsForRun() bool {
 // soaks and spacing belong to the run. Other blocks that end by themselves, such as gates, keep it
 // idle for at most the hooks' timeout.
 func (c *choice) runStage() v1alpha1.RunStage {
-	if len(c.plan.Ledger())+len(c.orphans)+len(c.plan.Unlisted) > 0 {
+	if len(c.plan.Ledger.Own())+len(c.orphans)+len(c.plan.Unlisted) > 0 {
 		return v1alpha1.RunRunning
 	}
 	stage := v1alpha1.RunAfter

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
@@ -23,7 +24,7 @@ var (
 )
 
 var planOptions = []cmp.Option{
-	cmpopts.EquateEmpty(), cmp.AllowUnexported(plan.Plan{}, record.Node{}, underway.Reboot{}, plan.Blocked{}),
+	cmpopts.EquateEmpty(), cmp.AllowUnexported(ledger.After{}, record.Node{}, underway.Reboot{}, plan.Blocked{}),
 	cmp.Comparer(func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) }),
 }
 

@@ -92,11 +92,11 @@ func TestShared_Limit(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			got := want{granted: names(p.Granted), limit: p.Limit, shared: p.SharedLimit}
-			if own := tc.situation.policies[0].Name; p.InLedgerOf != own {
-				got.ledger = p.InLedgerOf
+			got := want{granted: names(p.Ledger.Granted), limit: p.Limit, shared: p.Ledger.Limit}
+			if own := tc.situation.policies[0].Name; p.Ledger.Policy != own {
+				got.ledger = p.Ledger.Policy
 			}
-			for _, e := range p.Granted {
+			for _, e := range p.Ledger.Granted {
 				same(t, "the entry names its policy", got.ledger != "", e.Policy == "gpu")
 			}
 			for _, d := range p.Decisions {
@@ -115,12 +115,12 @@ func TestShared_Rebooting(t *testing.T) {
 	hosts := []*host{newHost("gpu-1", label("pool", "gpu"), grant(2, protocol.GrantActive, givenBy("gpu"), func(g *protocol.Grant) { g.Ledger = "workers" }), progress(2, protocol.PhaseRebooting))}
 	workers := policy("workers", selects("pool", "cpu"), holding(2, grantedFor("gpu", entry("gpu-1", 2))))
 	p := one(policy("gpu", selects("pool", "gpu"), sharing("workers")), hosts...).with(workers).plan()
-	if e := p.Ledger()[0]; !p.LedgerChanges() || e.RebootingAt == nil {
-		t.Errorf("the shared ledger changes: %t, %+v", p.LedgerChanges(), e)
+	if e := p.Ledger.Own()[0]; !p.Ledger.Changed() || e.RebootingAt == nil {
+		t.Errorf("the shared ledger changes: %t, %+v", p.Ledger.Changed(), e)
 	}
 	p = one(policy("workers", holding(2, entry("a", 2))), newHost("a", grant(2, protocol.GrantActive), progress(2, protocol.PhaseRebooting))).plan()
-	if e := p.Ledger()[0]; p.LedgerChanges() || e.RebootingAt == nil {
-		t.Errorf("the ledger changes: %t, %+v", p.LedgerChanges(), e)
+	if e := p.Ledger.Own()[0]; p.Ledger.Changed() || e.RebootingAt == nil {
+		t.Errorf("the ledger changes: %t, %+v", p.Ledger.Changed(), e)
 	}
 }
 
@@ -139,8 +139,8 @@ func TestShared_Owner(t *testing.T) {
 	} {
 		s := situation{policies: tc.policies, hosts: hosts}.snapshot()
 		p := plan.Of(s)
-		same(t, tc.policies[0].Name+": reboots and entries of others", [][]string{tc.reboots, tc.rest}, [][]string{names(ledgerOf(p.Reboots)), names(p.Others)})
-		same(t, tc.policies[0].Name+": the ledger", workers.Status.Grants, p.Entries())
+		same(t, tc.policies[0].Name+": reboots and entries of others", [][]string{tc.reboots, tc.rest}, [][]string{names(ledgerOf(p.Reboots)), names(p.Ledger.Others)})
+		same(t, tc.policies[0].Name+": the ledger", workers.Status.Grants, p.Ledger.All())
 		for node, policy := range map[string]string{"cpu-1": "workers", "gpu-1": "gpu"} {
 			same(t, "responsible for "+node, policy, s.Governor.Responsible(nodeNamed(s, node)))
 		}

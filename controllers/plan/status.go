@@ -21,7 +21,7 @@ import (
 func (c *choice) count(reporting int) {
 	p, counts := &c.plan, &c.plan.Counts
 	*counts = v1alpha1.NodeCounts{
-		Selected: int32(len(c.selected)), Reporting: int32(reporting), Granted: int32(len(p.Ledger())), Unavailable: int32(c.slots.Used()),
+		Selected: int32(len(c.selected)), Reporting: int32(reporting), Granted: int32(len(p.Ledger.Own())), Unavailable: int32(c.slots.Used()),
 	}
 	if p.Deadlines != nil {
 		counts.Overdue = p.Deadlines.Passed
@@ -158,7 +158,7 @@ func silentNodes(f *fleet) []string {
 // waitsForGates reports whether a node depends on the gates, because no earlier check holds it
 // back. Only then are gates queried.
 func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
-	if len(p.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t underway.Reboot) bool { return t.NeedsGates }) {
+	if len(p.Ledger.Granted) > 0 || slices.ContainsFunc(p.UnderWay(), func(t underway.Reboot) bool { return t.NeedsGates }) {
 		return true
 	}
 	for _, o := range waiting {

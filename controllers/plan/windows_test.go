@@ -131,8 +131,8 @@ func TestReboots_OverdueNodesGoFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers", atMost("2"), allowsUrgent, deadline(day), inRings("ring", ring("canary"))), tc.hosts...).plan()
-			if len(p.Granted) == 0 || p.Granted[0].Node != tc.want {
-				t.Errorf("granted %+v, want %s first", p.Granted, tc.want)
+			if len(p.Ledger.Granted) == 0 || p.Ledger.Granted[0].Node != tc.want {
+				t.Errorf("granted %+v, want %s first", p.Ledger.Granted, tc.want)
 			}
 		})
 	}
@@ -178,13 +178,13 @@ func TestReboots_IgnoresWindowsPastADeadline(t *testing.T) {
 			s.window = &tc.window
 			p := s.plan()
 			if tc.reason == "" {
-				if len(p.Granted) != 1 {
-					t.Fatalf("granted %+v, decided %+v", p.Granted, p.Decisions)
+				if len(p.Ledger.Granted) != 1 {
+					t.Fatalf("granted %+v, decided %+v", p.Ledger.Granted, p.Decisions)
 				}
 				return
 			}
-			if len(p.Granted) > 0 || len(p.Decisions) != 1 || p.Decisions[0].Reason != tc.reason || p.Decisions[0].Message != tc.message {
-				t.Errorf("granted %+v, decided %+v, want %s: %s", p.Granted, p.Decisions, tc.reason, tc.message)
+			if len(p.Ledger.Granted) > 0 || len(p.Decisions) != 1 || p.Decisions[0].Reason != tc.reason || p.Decisions[0].Message != tc.message {
+				t.Errorf("granted %+v, decided %+v, want %s: %s", p.Ledger.Granted, p.Decisions, tc.reason, tc.message)
 			}
 			same(t, "next", tc.next, p.Next)
 		})

@@ -184,7 +184,7 @@ func (f Fleet) Ungoverned() []plan.Decision { return plan.Ungoverned(f.Governor,
 // Torn reports whether a node has a grant that is in no ledger. Usually this means that the nodes
 // are newer than the policies, because the two are watched separately.
 func (f Fleet) Torn() bool {
-	return slices.ContainsFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return len(f.Plan(&p).Adopted) > 0 })
+	return slices.ContainsFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return len(f.Plan(&p).Ledger.Adopted) > 0 })
 }
 
 // Next returns the earliest time at which a decision changes without an event, or zero.

@@ -167,7 +167,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 		Plan: p, Governed: f.Governed(policy.Name),
 	}
 	status.Waiting = waiting(p.Decisions, status.InProgress)
-	for _, e := range p.Granted {
+	for _, e := range p.Ledger.Granted {
 		status.Due = append(status.Due, e.Node)
 	}
 	status.Nodes = count(&status)
@@ -194,7 +194,7 @@ func reboots(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan) []fleet.
 			list = append(list, f.RebootOf(t))
 		}
 	}
-	for _, e := range p.Adopted {
+	for _, e := range p.Ledger.Adopted {
 		if t := plan.Explain(f.Snapshot(policy), e.Node).Reboot; t != nil {
 			list = append(list, f.RebootOf(*t))
 		}

@@ -54,15 +54,6 @@ func (l Ledger) Counted() string {
 	return " of policies " + strings.Join(l.With, ", ") + " together"
 }
 
-// LimitAfter returns the limit to write into the ledger, given the limit of the policy. If the spec
-// no longer names that ledger, its limit stays as it is.
-func (l Ledger) LimitAfter(limit int32) int32 {
-	if l.Moved && l.Apart() {
-		return l.Policy.Status.Limit
-	}
-	return limit
-}
-
 // Kept returns the ledger as if the spec named it, for a forecast.
 func (l Ledger) Kept() Ledger {
 	if l.Moved {
