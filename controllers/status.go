@@ -120,10 +120,8 @@ func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []me
 
 func accepted(p plan.Plan) metav1.Condition {
 	switch {
-	case p.Invalid != "":
-		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonInvalid, p.Invalid)
-	case p.Unshared != "":
-		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonSharedPolicyNotFound, "the policy "+p.Unshared)
+	case p.Invalid != nil:
+		return condition(v1alpha1.ConditionAccepted, false, p.Invalid.Reason, p.Invalid.Message)
 	case len(p.Conflicts) > 0:
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, conflicts(p.Conflicts))
 	}

@@ -424,7 +424,7 @@ func TestOf(t *testing.T) {
 		},
 		"the policy whose limit it shares does not exist": {
 			policy: policy(sharing), nodes: []*record.Node{needy("a")}, stays: []string{"a SharedPolicyNotFound"},
-			unknown: "SharedPolicyNotFound: policy workers shares the limit of policy limiting, which does not exist: create it, or correct spec.concurrency.shared",
+			unknown: "SharedPolicyNotFound: policy workers: spec.concurrency.shared: policy limiting does not exist; create it, or correct the field",
 		},
 		"another policy reboots a control-plane node": {
 			policy: policy(atMost("3"), spec(func(s *v1alpha1.RebootPolicySpec) { s.Priority = 1 })), rivals: []v1alpha1.RebootPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "all"}}},

@@ -101,7 +101,7 @@ func (u *future) idle(p plan.Plan) bool {
 	const windows = v1alpha1.UrgentIgnoresWindows
 	urgent := u.fleet.Policy.Spec.UrgentOrDefault()
 	never := !w.Open && w.OpensAt.IsZero() && !urgent.Overdue.Ignores(windows) && !urgent.Requested.Ignores(windows)
-	return p.Invalid != "" || p.Unshared != "" || p.Halt.Halted || u.fleet.pausedForGood() || never
+	return p.Invalid != nil || p.Halt.Halted || u.fleet.pausedForGood() || never
 }
 
 // dismiss removes nodes from their queues that wait for something that is not expected to happen,

@@ -233,11 +233,19 @@ func nodePaused(c *choice, n *record.Node) *block.Block {
 	return block.New(v1alpha1.ReasonNodePaused, "the node is paused%s; to resume: kubectl annotate node %s %s-", why, n.Name, v1alpha1.AnnotationPaused).EndsAt(until)
 }
 
-func policyInvalid(c *choice, n *record.Node) *block.Block {
-	if c.invalid == "" {
+// rejected returns the block of a policy whose spec cannot be used for the given reason, or nil.
+func rejected(c *choice, reason v1alpha1.Reason) *block.Block {
+	if c.invalid == nil || c.invalid.Reason != reason {
 		return nil
 	}
-	o := block.New(v1alpha1.ReasonInvalid, "policy %s: %s", c.name, c.invalid)
+	return block.New(reason, "policy %s: %s", c.name, c.invalid.Message)
+}
+
+func policyInvalid(c *choice, n *record.Node) *block.Block {
+	o := rejected(c, v1alpha1.ReasonInvalid)
+	if o == nil {
+		return nil
+	}
 	var others []string
 	for _, s := range c.Governor.Selecting(n) {
 		if s.Policy != c.name {
@@ -252,10 +260,7 @@ func policyInvalid(c *choice, n *record.Node) *block.Block {
 
 // sharedPolicyNotFound blocks all nodes if the policy has no limit to share.
 func sharedPolicyNotFound(c *choice, _ *record.Node) *block.Block {
-	if c.Ledger.Missing == "" {
-		return nil
-	}
-	return block.New(v1alpha1.ReasonSharedPolicyNotFound, "policy %s %s", c.name, c.Ledger.Missing)
+	return rejected(c, v1alpha1.ReasonSharedPolicyNotFound)
 }
 
 func policyPaused(c *choice, _ *record.Node) *block.Block {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/hours"
@@ -95,9 +96,9 @@ type fleet struct {
 	// gates are the gates of the policy, and pods are the agents' reports about the pods on its nodes.
 	gates gates.Gates
 	pods  gates.Pods
-	// invalid says what is wrong with the spec, or is empty. Admission should have refused such a
-	// spec, and nothing is granted.
-	invalid string
+	// invalid says why the spec cannot be used, so that nothing is granted, or is nil. Admission
+	// should have refused most such specs.
+	invalid *block.Block
 	halt    Halt
 	// hours are the windows and blackouts.
 	hours hours.Hours
@@ -116,10 +117,7 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 		conditions: protocol.FormatNodeConditions(&s.Policy.Spec),
 		selected:   make([]*record.Node, 0, len(s.Nodes)), byName: map[string]*record.Node{}, conflicts: map[string][]string{},
 	}
-	rings, err := queue.RingsOf(s.Policy, s.Now)
-	if err != nil {
-		f.invalid = err.Error()
-	}
+	rings, ringsErr := queue.RingsOf(s.Policy, s.Now)
 	f.order = queue.Order{Rings: rings, Pods: f.pods, Attempts: f.attempts}
 	numbers := record.NumbersOf(s.Nodes, max(s.Governor.Ledgers.Seq, s.Policy.Status.Seq))
 	for _, n := range s.Nodes {
@@ -128,15 +126,24 @@ func newFleet(s Snapshot, halt *Halt) *fleet {
 	slices.SortFunc(f.controlPlane, byName)
 	slices.SortFunc(f.orphans, func(a, b *record.Node) int { return cmp.Or(cmp.Compare(f.entry(a).Seq, f.entry(b).Seq), byName(a, b)) })
 	slices.SortFunc(f.unlisted, byName)
-	if f.limits, err = slots.LimitsOf(s.Policy, s.Ledger, rings, f.selected, f.others.Governed); err != nil {
-		f.invalid = err.Error()
+	limits, limitsErr := slots.LimitsOf(s.Policy, s.Ledger, rings, f.selected, f.others.Governed)
+	f.limits, f.invalid = limits, s.Ledger.Unusable
+	if text := cmp.Or(textOf(limitsErr), textOf(ringsErr), s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name]); text != "" {
+		f.invalid = block.New(v1alpha1.ReasonInvalid, "%s", text)
 	}
-	f.invalid = cmp.Or(f.invalid, s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[f.name], s.Ledger.Invalid)
 	if halt == nil {
 		halt = new(haltOf(f.attempts, f.governed, f.reboots()))
 	}
 	f.halt, f.run = *halt, run.HooksOf(s.Policy, s.Now, s.Schedule.Zone())
 	return f
+}
+
+// textOf returns the text of an error, or "" for nil.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // reboots returns the granted reboots, in the order of the ledger.

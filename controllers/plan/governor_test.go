@@ -73,8 +73,8 @@ func TestGovernor_Govern(t *testing.T) {
 	t.Run("the policy reports what is wrong with its selector", func(t *testing.T) {
 		want := `the policy governs no node, because spec.nodeSelector cannot be evaluated: "Near" is not a valid label selector operator`
 		p := one(policy("workers", broken), needy("worker-1")).plan()
-		if p.Invalid != want || len(p.Ledger.Granted) > 0 || len(p.Decisions) > 0 {
-			t.Errorf("invalid: %q; want %q. %+v", p.Invalid, want, p)
+		if p.Invalid == nil || p.Invalid.Message != want || len(p.Ledger.Granted) > 0 || len(p.Decisions) > 0 {
+			t.Errorf("invalid: %v; want %q. %+v", p.Invalid, want, p)
 		}
 	})
 	t.Run("a policy with a broken selector finishes the reboots that it has granted", func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestGovernor_Govern(t *testing.T) {
 	})
 	t.Run("a node without a policy has a status that can be written", func(t *testing.T) {
 		p := one(policy("workers", selects("pool", strings.Repeat("x ", 64<<10))), needy("worker-1")).plan()
-		if len(p.Invalid) > 600 {
-			t.Errorf("invalid has %d bytes", len(p.Invalid))
+		if len(p.Invalid.Message) > 600 {
+			t.Errorf("invalid has %d bytes", len(p.Invalid.Message))
 		}
 	})
 }

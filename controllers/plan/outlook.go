@@ -32,7 +32,7 @@ type Outlook struct {
 func Ahead(s Snapshot) Outlook {
 	f := newFleet(s, nil)
 	o := Outlook{
-		Soaking: f.soaking(), Limits: f.limits, Rings: f.order.Rings, Conflicts: f.conflicts, Invalid: f.invalid != "",
+		Soaking: f.soaking(), Limits: f.limits, Rings: f.order.Rings, Conflicts: f.conflicts, Invalid: f.invalid != nil,
 	}
 	maps.DeleteFunc(o.Conflicts, func(name string, _ []string) bool { return !f.byName[name].NeedsReboot() })
 	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *record.Node) bool { return !n.NeedsReboot() || f.held(n) })

@@ -39,9 +39,6 @@ type Plan struct {
 	LimitOf string
 	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
 	Batch *slots.Batch
-	// Unshared says why spec.concurrency.shared cannot be used. It is empty if it can, or is not
-	// set.
-	Unshared string
 	// Ledger is the ledger that counts for the policy, after this plan.
 	Ledger ledger.After
 	// Reboots are the granted reboots and the next action for each, in the order of the ledger.
@@ -68,8 +65,9 @@ type Plan struct {
 	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
 	Deadlines *report.DeadlinesHealth
 	Halt      Halt
-	// Invalid says what is wrong with the spec. If it is set, nothing is granted.
-	Invalid string
+	// Invalid says why the spec cannot be used, so that nothing is granted, or is nil. Its reason is
+	// Invalid or SharedPolicyNotFound.
+	Invalid *block.Block
 	// Conflicts are the nodes that several policies of the same priority select, this one among
 	// them, by those policies.
 	Conflicts []governor.Conflict
@@ -157,7 +155,7 @@ func underWay(f *fleet) *choice {
 	reboots := f.reboots()
 	crowdOut(f, reboots)
 	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
-		Limit: f.limits.Least(), LimitOf: f.limits.Of, Ledger: f.Ledger.After(f.Policy, f.limits.Ledger, staying(reboots)), Unshared: f.Ledger.Missing, Reboots: reboots,
+		Limit: f.limits.Least(), LimitOf: f.limits.Of, Ledger: f.Ledger.After(f.Policy, f.limits.Ledger, staying(reboots)), Reboots: reboots,
 		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: governor.Conflicts(f.conflicts, func(name string) bool { return f.byName[name].NeedsReboot() }),
 	}}
 	for _, n := range f.unlisted {

@@ -80,11 +80,11 @@ func TestShared_Limit(t *testing.T) {
 		},
 		"the other policy does not exist": {one(gpu(), gpus...), want{
 			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
-			"policy gpu shares the limit of policy workers, which does not exist: create it, or correct spec.concurrency.shared",
+			"policy gpu: spec.concurrency.shared: policy workers does not exist; create it, or correct the field",
 		}},
 		"a policy that is being deleted": {one(gpu(), gpus...).with(workers(deleted)), want{
 			nil, "", 1, 1, v1alpha1.ReasonSharedPolicyNotFound,
-			"policy gpu shares the limit of policy workers, which is being deleted: correct spec.concurrency.shared",
+			"policy gpu: spec.concurrency.shared: policy workers is being deleted; correct the field",
 		}},
 		"a policy that shares a limit itself":   {one(gpu(), gpus...).with(workers(sharing("others")), policy("others", selects("pool", "x"))), invalid("others")},
 		"a policy that shares this one's limit": {one(gpu(), gpus...).with(workers(sharing("gpu"))), invalid("gpu")},

@@ -35,13 +35,10 @@ func CheckPolicies(all fleet.Fleet, candidates []Candidate, unread error) Diagno
 			}
 		}
 		is := all.Plan(p)
-		if unread != nil {
-			is.Unshared = "" // the policy may be in the cluster
-		}
-		for _, why := range []string{is.Invalid, is.Unshared} {
-			if why != "" && c.Refused == "" {
-				f.add(Problem, "policy "+c.Name+": "+why, "")
-			}
+		// The policy that is named may be in a cluster that was not read.
+		absent := unread != nil && is.Invalid != nil && is.Invalid.Reason == v1alpha1.ReasonSharedPolicyNotFound
+		if is.Invalid != nil && c.Refused == "" && !absent {
+			f.add(Problem, "policy "+c.Name+": "+is.Invalid.Message, "")
 		}
 		if len(all.Views()) > 0 {
 			selected(all, p, is.Conflicts, &f)

@@ -264,7 +264,7 @@ func TestExamine(t *testing.T) {
 		"a flag with the value kured": {func(c *installed) { c.other("exporter", "example.com/exporter", "/exporter", "--namespace", "kured") }, nil},
 		"a limit shared with a policy that does not exist": {
 			func(c *installed) { c.policies[0].Spec.Concurrency = &v1alpha1.Concurrency{Shared: "nobody"} },
-			[]string{"Policies Problem [] policy workers is not in force: it shares the limit of policy nobody, which does not exist"},
+			[]string{"Policies Problem [] policy workers is not in force: spec.concurrency.shared: policy nobody does not exist"},
 		},
 		"a strict budget":  {func(c *installed) { c.Budgets[0] = budget(3, 3) }, []string{"Budgets Warning [] PodDisruptionBudget shop/db requires all of its 3 pods to run at all times: their nodes are drained last and retried repeatedly"}},
 		"an unused budget": {func(c *installed) { c.Budgets[0] = budget(0, 0) }, nil},

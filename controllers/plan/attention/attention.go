@@ -114,11 +114,8 @@ func (a *collector) because(kind Kind, reason v1alpha1.Reason, message, command 
 func (a *collector) ofPolicy() {
 	name, spec, p := a.policy.Name, &a.policy.Spec, a.plan
 	edit := "kubectl edit rbp " + name
-	if p.Invalid != "" {
-		a.add(Invalid, fmt.Sprintf("policy %s is not in force: %s", name, p.Invalid), edit)
-	}
-	if p.Unshared != "" {
-		a.add(Invalid, fmt.Sprintf("policy %s is not in force: it %s", name, p.Unshared), edit)
+	if p.Invalid != nil {
+		a.add(Invalid, fmt.Sprintf("policy %s is not in force: %s", name, p.Invalid.Message), edit)
 	}
 	if p.Halt.Halted {
 		a.add(Halted, fmt.Sprintf("policy %s has halted: %s", name, p.Halt.Message),
@@ -135,7 +132,7 @@ func (a *collector) ofPolicy() {
 		}
 		a.add(Paused, text, "kubectl reboot resume rbp/"+name+" --pause")
 	}
-	if p.Limit == 0 && p.Counts.RebootRequired > 0 && p.Invalid == "" && p.Unshared == "" {
+	if p.Limit == 0 && p.Counts.RebootRequired > 0 && p.Invalid == nil {
 		a.because(Blocked, v1alpha1.ReasonBudgetExhausted, fmt.Sprintf("policy %s grants nothing: maxUnavailable is 0", name), "kubectl edit rbp "+p.LimitOf)
 	}
 	for _, c := range p.Conflicts {

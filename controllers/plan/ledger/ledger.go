@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -21,10 +22,8 @@ type Ledger struct {
 	// With are the policies that share the limit, including the one that has it, sorted. It is nil
 	// if the policy shares with nobody.
 	With []string
-	// Missing says why the policy that spec.concurrency.shared names cannot be used: it does not
-	// exist or is being deleted. Invalid says that it shares another limit itself. Both are empty
-	// if the policy can be used.
-	Missing, Invalid string
+	// Unusable says why the policy that spec.concurrency.shared names cannot be used, or is nil.
+	Unusable *block.Block
 	// Moved is true if the spec already names another ledger than the one with the entries.
 	Moved bool
 

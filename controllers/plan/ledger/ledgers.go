@@ -1,11 +1,11 @@
 package ledger
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 )
 
@@ -44,7 +44,7 @@ func Of(policies []v1alpha1.RebootPolicy) Ledgers {
 // For returns the ledger that counts for a policy: one that still has entries of it, or else the
 // one that its spec names.
 func (l Ledgers) For(policy *v1alpha1.RebootPolicy) Ledger {
-	named, missing, invalid := l.named(policy)
+	named, unusable := l.named(policy)
 	name := named
 	for _, other := range slices.Sorted(maps.Keys(l.policies)) {
 		has := func(e v1alpha1.LedgerEntry) bool { return l.Owner(other, e) == policy.Name }
@@ -53,7 +53,7 @@ func (l Ledgers) For(policy *v1alpha1.RebootPolicy) Ledger {
 		}
 	}
 	ledger := Ledger{
-		Policy: policy, With: l.sharing(named, policy.Name), Missing: missing, Invalid: invalid, Moved: name != named, user: policy.Name, all: l,
+		Policy: policy, With: l.sharing(named, policy.Name), Unusable: unusable, Moved: name != named, user: policy.Name, all: l,
 	}
 	if name != policy.Name {
 		ledger.Policy = l.policies[name]
@@ -64,20 +64,20 @@ func (l Ledgers) For(policy *v1alpha1.RebootPolicy) Ledger {
 // named returns the policy whose ledger counts by a policy's spec, which is the policy itself if
 // the one that the spec names cannot be used. Sharing has one level: a policy whose limit is shared
 // may not share another policy's.
-func (l Ledgers) named(p *v1alpha1.RebootPolicy) (name, missing, invalid string) {
+func (l Ledgers) named(p *v1alpha1.RebootPolicy) (name string, unusable *block.Block) {
 	other := p.Spec.Shared()
 	switch shared := l.policies[other]; {
 	case other == "":
 	case shared == nil:
-		missing = fmt.Sprintf("shares the limit of policy %s, which does not exist: create it, or correct spec.concurrency.shared", other)
+		unusable = block.New(v1alpha1.ReasonSharedPolicyNotFound, "spec.concurrency.shared: policy %s does not exist; create it, or correct the field", other)
 	case shared.DeletionTimestamp != nil:
-		missing = fmt.Sprintf("shares the limit of policy %s, which is being deleted: correct spec.concurrency.shared", other)
+		unusable = block.New(v1alpha1.ReasonSharedPolicyNotFound, "spec.concurrency.shared: policy %s is being deleted; correct the field", other)
 	case shared.Spec.Shared() != "":
-		invalid = fmt.Sprintf("spec.concurrency.shared: policy %s shares the limit of policy %s itself; name a policy that does not", other, shared.Spec.Shared())
+		unusable = block.New(v1alpha1.ReasonInvalid, "spec.concurrency.shared: policy %s shares the limit of policy %s itself; name a policy that does not", other, shared.Spec.Shared())
 	default:
-		return other, "", ""
+		return other, nil
 	}
-	return p.Name, missing, invalid
+	return p.Name, unusable
 }
 
 // SharedWith returns the names of all policies that share a policy's limit, including the policy
@@ -87,7 +87,7 @@ func (l Ledgers) SharedWith(policy string) []string {
 	if p == nil {
 		return nil
 	}
-	named, _, _ := l.named(p)
+	named, _ := l.named(p)
 	return l.sharing(named, policy)
 }
 
@@ -96,7 +96,7 @@ func (l Ledgers) SharedWith(policy string) []string {
 func (l Ledgers) sharing(limit, policy string) []string {
 	with := map[string]bool{limit: true, policy: true}
 	for name, p := range l.policies {
-		if of, _, _ := l.named(p); of == limit {
+		if of, _ := l.named(p); of == limit {
 			with[name] = true
 		}
 	}
