@@ -441,7 +441,7 @@ func TestObserveReleases(t *testing.T) {
 // leader that began the run was ahead.
 func TestFinished_OfOne(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
-	p := plan.Plan{Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonNodePaused, Count: 1, Nodes: []string{"n2"}}}}
+	p := plan.Plan{Report: plan.Report{Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonNodePaused, Count: 1, Nodes: []string{"n2"}}}}}
 	for began, in := range map[time.Duration]string{-5 * time.Minute: " in 5m0s", 2 * time.Hour: ""} {
 		run := &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now.Add(began)), Rebooted: 1, Failed: 1}
 		want := "Policy workers is done: 1 node was rebooted" + in + "; 1 attempt failed.\n1 still waits: NodePaused (n2)."
@@ -492,7 +492,7 @@ func TestFinished_NamesWhatNeedsAPerson(t *testing.T) {
 	now := time.Date(2026, 6, 1, 22, 6, 0, 0, time.UTC)
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
 	run := &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now.Add(-6 * time.Minute)), Rebooted: 1, Failed: 1}
-	p := plan.Plan{Failures: []plan.Failure{{Node: "n1", Reason: v1alpha1.ReasonDrainTimedOut, Message: "db-0 stays.", RetryAt: now.Add(5 * time.Minute)}}}
+	p := plan.Plan{Report: plan.Report{Failures: []plan.Failure{{Node: "n1", Reason: v1alpha1.ReasonDrainTimedOut, Message: "db-0 stays.", RetryAt: now.Add(5 * time.Minute)}}}}
 	const want = "Policy workers is done: 1 node was rebooted in 6m0s; 1 attempt failed.\n" +
 		"Needs you: n1 was not rebooted (DrainTimedOut): db-0 stays; the next attempt may begin Mon 2026-06-01 22:11:00 UTC. Run: kubectl reboot retry n1"
 	if got := finished(policy, p, run, now); got != want {

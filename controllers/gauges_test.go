@@ -30,12 +30,14 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 		}
 		return found
 	}
-	a.metrics.observe(s.Policy, plan.Plan{
+	shown := plan.Report{
 		Counts: v1alpha1.NodeCounts{Selected: 9, Reporting: 8, RebootRequired: 7, Granted: 6, Rebooting: 5, Blocked: 4, Unavailable: 3, Failed: 2},
 		Agents: &report.AgentsHealth{AgentsStatus: v1alpha1.AgentsStatus{Missing: 1}}, Deadlines: &report.DeadlinesHealth{Near: 2, Passed: 1},
-		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, Limit: 2, Halt: plan.Halt{Halted: true},
-		Gates:    []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
-		RunWaits: "backup", RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
+		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, RunWaits: "backup",
+	}
+	a.metrics.observe(s.Policy, plan.Plan{
+		Report: shown, Limit: 2, Halt: plan.Halt{Halted: true}, RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
+		Gates: []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
 	}, window.State{Open: true, Next: time.Unix(30, 0), ClosesAt: time.Unix(60, 0)}) // its name changes before it closes
 	all := map[string]map[string]float64{
 		"nodes": {
@@ -66,7 +68,7 @@ func TestGauges_ChangeAtOnce(t *testing.T) {
 	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
 	reasons := [...]v1alpha1.Reason{v1alpha1.ReasonWindowClosed, v1alpha1.ReasonPaused}
 	observe := func(pass int) {
-		m.observe(policy, plan.Plan{Blocked: []v1alpha1.BlockedNodes{{Reason: reasons[pass%2], Count: 1}}}, window.State{})
+		m.observe(policy, plan.Plan{Report: plan.Report{Blocked: []v1alpha1.BlockedNodes{{Reason: reasons[pass%2], Count: 1}}}}, window.State{})
 	}
 	observe(0)
 	var passes sync.WaitGroup

@@ -91,9 +91,9 @@ func TestUrgent(t *testing.T) {
 // TestStatusOf_NamesEachConflict shows that condition Accepted has the sentences of all conflicts,
 // each with the nodes that are not rebooted and those that need it.
 func TestStatusOf_NamesEachConflict(t *testing.T) {
-	status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Conflicts: []governor.Conflict{
+	status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Report: plan.Report{Conflicts: []governor.Conflict{
 		{Policies: []string{"a", "b"}, Nodes: []string{"n1", "n2"}, Pending: []string{"n2"}}, {Policies: []string{"b", "c"}, Nodes: []string{"n3"}},
-	}}, window.State{}, time.Time{})
+	}}}, window.State{}, time.Time{})
 	const want = "2 nodes are not rebooted (1 needs a reboot): policies a, b select n1, n2 with the same priority; raise spec.priority of one. " +
 		"1 node is not rebooted (0 need a reboot): policies b, c select n3 with the same priority; raise spec.priority of one"
 	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted).Message; got != want {

@@ -12,15 +12,15 @@ import (
 )
 
 // slotsOf counts who holds slots, given the granted reboots.
-func (f *fleet) slotsOf(reboots []underway.Reboot) *slots.Slots {
+func slotsOf(c *choice, reboots []underway.Reboot) *slots.Slots {
 	s := slots.New(slots.Rules{
-		Now: f.Now, Policy: f.Policy, Zone: f.Schedule.Zone(), Ledger: f.Ledger, Rings: f.order.Rings, Limits: f.limits,
-	}, f.others, reboots, f.selected)
-	for _, n := range f.governed {
+		Now: c.Now, Policy: c.Policy, Zone: c.Schedule.Zone(), Ledger: c.Ledger, Rings: c.order.Rings, Limits: c.limits,
+	}, c.sharing, reboots, c.Governed)
+	for _, n := range c.active {
 		s.Count(n)
 	}
-	for name := range f.conflicts { // each of the rivals counts the node
-		s.Count(f.byName[name])
+	for name := range c.Conflicts { // each of the rivals counts the node
+		s.Count(c.ByName[name])
 	}
 	lost := map[string]bool{}
 	for _, t := range reboots {
@@ -31,30 +31,41 @@ func (f *fleet) slotsOf(reboots []underway.Reboot) *slots.Slots {
 			s.Back(t.BackAt())
 		}
 	}
-	for _, n := range f.orphans {
+	for _, n := range c.Orphans {
 		s.Grant(n.Name, n)
 	}
 	for _, name := range s.Holding() {
-		if n := f.byName[name]; n != nil && !lost[name] && f.keepsBusy(n) {
+		if n := c.ByName[name]; n != nil && !lost[name] && keepsBusy(c, n) {
 			s.Occupy(n)
 		}
 	}
-	s.NoteHolders(f.Nodes)
+	s.NoteHolders(c.Nodes)
 	return s
+}
+
+// keepsBusy reports whether a node with a grant keeps its domain busy. A node that another policy
+// governs does not: only the limit is shared. Neither does a node that moved to this policy during
+// its reboot, or that several policies select by now, once the granting policy reports it as lost.
+func keepsBusy(c *choice, n *record.Node) bool {
+	if c.Entries.OwnOf(n.Name) != nil || slices.Contains(c.Orphans, n) {
+		return true
+	}
+	_, conflicts := c.Conflicts[n.Name]
+	return (conflicts || c.Governor.Govern(n).Policy == c.Policy.Name) && !n.ReportedLost()
 }
 
 // crowdOut cancels grants that no agent has seen yet if other nodes have gone down since: hooks may
 // have taken hours.
-func crowdOut(f *fleet, reboots []underway.Reboot) {
+func crowdOut(c *choice, reboots []underway.Reboot) {
 	if !slices.ContainsFunc(reboots, underway.Reboot.Appears) {
 		return
 	}
-	s := f.slotsOf(reboots)
+	s := slotsOf(c, reboots)
 	for i, t := range slices.Backward(reboots) { // the last grant gives up its slot to those before it
 		if !t.Appears() {
 			continue
 		}
-		o := f.crowded(s, t.Node)
+		o := crowded(c, s, t.Node)
 		if reboots[i] = t.CrowdOut(o); o != nil {
 			s.Free(t.Node)
 		}
@@ -62,8 +73,8 @@ func crowdOut(f *fleet, reboots []underway.Reboot) {
 }
 
 // crowded returns why the limit leaves no slot for a node that holds a grant, or nil.
-func (f *fleet) crowded(s *slots.Slots, n *record.Node) *block.Block {
-	for _, other := range f.controlPlane {
+func crowded(c *choice, s *slots.Slots, n *record.Node) *block.Block {
+	for _, other := range c.ControlPlane {
 		if n.ControlPlane && other != n && !other.Ready {
 			return block.New(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
 		}
@@ -81,17 +92,17 @@ func controlPlaneGuard(c *choice, n *record.Node) *block.Block {
 	if !n.ControlPlane {
 		return nil
 	}
-	for _, other := range c.controlPlane {
+	for _, other := range c.ControlPlane {
 		if other == n {
 			continue
 		}
 		switch g := c.Governor.Govern(other); {
-		case c.held(other) || c.slots.Hold(other.Name):
+		case c.Held(other) || c.slots.Hold(other.Name):
 			return block.New(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is being rebooted", other.Name)
 		case !other.Ready:
 			return block.New(v1alpha1.ReasonControlPlaneGuard, "control-plane node %s is not Ready", other.Name)
-		case g.Policy != c.name:
-			return block.New(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", c.name, other.Name)
+		case g.Policy != c.Policy.Name:
+			return block.New(v1alpha1.ReasonPolicyConflict, "one policy must govern all control-plane nodes; policy %s does not govern %s", c.Policy.Name, other.Name)
 		}
 	}
 	return nil
@@ -100,9 +111,9 @@ func controlPlaneGuard(c *choice, n *record.Node) *block.Block {
 // guards returns the control-plane nodes that are not Ready and that others wait for.
 func guards(c *choice) map[string]bool {
 	guards := map[string]bool{}
-	for _, n := range c.governed {
-		for _, other := range c.controlPlane {
-			if n.ControlPlane && c.waiting[n.Name] != nil && other != n && !other.Ready && !c.held(other) {
+	for _, n := range c.active {
+		for _, other := range c.ControlPlane {
+			if n.ControlPlane && c.waiting[n.Name] != nil && other != n && !other.Ready && !c.Held(other) {
 				guards[other.Name] = true
 			}
 		}
@@ -142,7 +153,7 @@ func domainLabel(key, domain string) string {
 // stallOf sums up the nodes that wait for others which nobody reboots. It returns nil if none do.
 func stallOf(c *choice) *block.Stall {
 	var stall *block.Stall
-	for _, n := range c.governed {
+	for _, n := range c.active {
 		o := c.waiting[n.Name]
 		if o == nil || o.Stall == nil {
 			continue

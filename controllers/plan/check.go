@@ -82,7 +82,7 @@ func ofPodsAndGates(blockingPod func(gates.Pods, *record.Node) *block.Block, unr
 }
 
 func undrainablePod(c *choice, n *record.Node) *block.Block {
-	return c.pods.Undrainable(n, c.entries.OwnOf(n.Name), c.attempts, c.Schedule.Zone())
+	return c.pods.Undrainable(n, c.Entries.OwnOf(n.Name), c.attempts, c.Schedule.Zone())
 }
 
 // gateReports returns the check that blocks if a gate has the given state.
@@ -96,7 +96,7 @@ func windowClosed(c *choice, n *record.Node) *block.Block { return c.hours.Close
 // windowTooShort blocks no node that holds a grant: the window was long enough when it was granted,
 // and hooks may have taken time since.
 func windowTooShort(c *choice, n *record.Node) *block.Block {
-	if c.held(n) {
+	if c.Held(n) {
 		return nil
 	}
 	return c.hours.TooShort(n)
@@ -238,7 +238,7 @@ func rejected(c *choice, reason v1alpha1.Reason) *block.Block {
 	if c.invalid == nil || c.invalid.Reason != reason {
 		return nil
 	}
-	return block.New(reason, "policy %s: %s", c.name, c.invalid.Message)
+	return block.New(reason, "policy %s: %s", c.Policy.Name, c.invalid.Message)
 }
 
 func policyInvalid(c *choice, n *record.Node) *block.Block {
@@ -248,7 +248,7 @@ func policyInvalid(c *choice, n *record.Node) *block.Block {
 	}
 	var others []string
 	for _, s := range c.Governor.Selecting(n) {
-		if s.Policy != c.name {
+		if s.Policy != c.Policy.Name {
 			others = append(others, s.Policy)
 		}
 	}
@@ -268,7 +268,7 @@ func policyPaused(c *choice, _ *record.Node) *block.Block {
 	if !c.paused() {
 		return nil
 	}
-	o := block.New(v1alpha1.ReasonPaused, "policy %s is paused", c.name)
+	o := block.New(v1alpha1.ReasonPaused, "policy %s is paused", c.Policy.Name)
 	if pause.Until != nil {
 		o.Message += " until " + c.instant(pause.Until.Time)
 		o.Until = pause.End()
@@ -284,7 +284,7 @@ func policyHalted(c *choice, _ *record.Node) *block.Block {
 		return nil
 	}
 	return block.New(v1alpha1.ReasonHalted, `policy %s halted after failures; to resume: kubectl annotate rebootpolicy %s %s="why"`,
-		c.name, c.name, v1alpha1.AnnotationResume)
+		c.Policy.Name, c.Policy.Name, v1alpha1.AnnotationResume)
 }
 
 func nodeUnavailable(_ *choice, n *record.Node) *block.Block {
@@ -319,7 +319,7 @@ func reportsOnly(c *choice, _ *record.Node) *block.Block {
 	if !c.dryRun() {
 		return nil
 	}
-	return block.New(v1alpha1.ReasonDryRun, "the node would be rebooted now, but policy %s is in mode DryRun", c.name)
+	return block.New(v1alpha1.ReasonDryRun, "the node would be rebooted now, but policy %s is in mode DryRun", c.Policy.Name)
 }
 
 func list(names []string) string { return strings.Join(names, ", ") }

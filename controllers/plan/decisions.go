@@ -54,14 +54,14 @@ func decisions(c *choice) []Decision {
 			decisions = append(decisions, is)
 		}
 	}
-	for _, n := range c.governed {
+	for _, n := range c.active {
 		if is, ok := decision(c, n, c.waiting[n.Name]); ok && !busy[n.Name] {
 			decisions = append(decisions, is)
 		}
 	}
-	for name, rivals := range c.conflicts {
-		is, ok := decision(c, c.byName[name], &Blocked{Block: *block.New(v1alpha1.ReasonPolicyConflict, "%s", governor.ConflictMessage(rivals))})
-		if ok && !busy[name] && rivals[0] == c.name { // the first policy of a conflict reports for all of them
+	for name, rivals := range c.Conflicts {
+		is, ok := decision(c, c.ByName[name], &Blocked{Block: *block.New(v1alpha1.ReasonPolicyConflict, "%s", governor.ConflictMessage(rivals))})
+		if ok && !busy[name] && rivals[0] == c.Policy.Name { // the first policy of a conflict reports for all of them
 			decisions = append(decisions, is)
 		}
 	}
@@ -83,7 +83,7 @@ func rebooting(c *choice, t underway.Reboot) (Decision, bool) {
 	case t.Reason == v1alpha1.ReasonGranted && !t.Node.NeedsReboot() && t.Node.Permitted == nil:
 		return Decision{}, false // the agent has removed both conditions in one write
 	case t.Reason == v1alpha1.ReasonGranted:
-		is.Message = GrantedMessage(c.name, t.Entry.Seq)
+		is.Message = GrantedMessage(c.Policy.Name, t.Entry.Seq)
 	}
 	is.MachineLost = machineLost(t)
 	if is.Preflight = t.Node.Preflight; !t.Begun() {
@@ -122,7 +122,7 @@ func GrantedMessage(policy string, seq int64) string {
 // nil, the node's new grant is the decision.
 func decision(c *choice, n *record.Node, o *Blocked) (Decision, bool) {
 	switch {
-	case c.held(n):
+	case c.Held(n):
 		return Decision{}, false
 	case !n.NeedsReboot():
 		return withoutAnswer(n)

@@ -66,7 +66,7 @@ func Explain(s Snapshot, node string) Explanation {
 	}
 	c := choose(s)
 	e := Explanation{Decision: decisionFor(c.plan.Decisions, node), Reboot: rebootOf(c, node)}
-	passed := func(check check) string { return cmp.Or(overruled(c.fleet, check.reason, node), check.passed) }
+	passed := func(check check) string { return cmp.Or(overruled(c, check.reason, node), check.passed) }
 	switch o := c.waiting[node]; {
 	case e.Reboot != nil:
 	case o != nil:
@@ -87,7 +87,7 @@ func rebootOf(c *choice, node string) *underway.Reboot {
 			return &t
 		}
 	}
-	for _, n := range c.orphans {
+	for _, n := range c.Orphans {
 		if n.Name == node {
 			t := c.reboot(c.entry(n))
 			return &t
@@ -106,53 +106,53 @@ func ungoverned(d Decision) Explanation {
 
 // overruled returns the message of a check that passes only because something is ignored: what
 // would block, which field ignores it, and until when. It returns "" if nothing is ignored.
-func overruled(f *fleet, reason v1alpha1.Reason, name string) string {
-	i := slices.IndexFunc(f.governed, func(n *record.Node) bool { return n.Name == name })
+func overruled(c *choice, reason v1alpha1.Reason, name string) string {
+	i := slices.IndexFunc(c.active, func(n *record.Node) bool { return n.Name == name })
 	if i < 0 {
 		return ""
 	}
-	n, spec, w := f.governed[i], &f.Policy.Spec, f.Window
+	n, spec, w := c.active[i], &c.Policy.Spec, c.Window
 	urgently := func(what string, ignores v1alpha1.UrgentIgnore) string {
 		all := spec.UrgentOrDefault().All
-		if !all.Ignores(ignores, f.Now) {
+		if !all.Ignores(ignores, c.Now) {
 			return ""
 		}
-		return what + " until " + f.instant(all.Until.Time)
+		return what + " until " + c.instant(all.Until.Time)
 	}
 	switch reason {
 	case v1alpha1.ReasonPaused:
-		if spec.Pause.InForce(f.Now) {
+		if spec.Pause.InForce(c.Now) {
 			return urgently("the policy is paused; spec.urgent.all ignores that", v1alpha1.UrgentIgnoresPause)
 		}
 	case v1alpha1.ReasonBlackout:
 		if w.Blackout {
-			return "blackout " + w.Name + " is in force; " + f.hours.Ignores(n, v1alpha1.UrgentIgnoresBlackouts)
+			return "blackout " + w.Name + " is in force; " + c.hours.Ignores(n, v1alpha1.UrgentIgnoresBlackouts)
 		}
 		return urgently("spec.urgent.all ignores blackouts", v1alpha1.UrgentIgnoresBlackouts)
 	case v1alpha1.ReasonWindowClosed, v1alpha1.ReasonWindowTooShort:
 		switch {
 		case !w.Open:
-			return "no window is open; " + f.hours.Ignores(n, v1alpha1.UrgentIgnoresWindows)
-		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && f.Now.Add(f.hours.Reserve).After(w.ClosesAt):
-			return "the window closes " + f.instant(w.ClosesAt) + "; " + f.hours.Ignores(n, v1alpha1.UrgentIgnoresWindows)
+			return "no window is open; " + c.hours.Ignores(n, v1alpha1.UrgentIgnoresWindows)
+		case reason == v1alpha1.ReasonWindowTooShort && !w.ClosesAt.IsZero() && c.Now.Add(c.hours.Reserve).After(w.ClosesAt):
+			return "the window closes " + c.instant(w.ClosesAt) + "; " + c.hours.Ignores(n, v1alpha1.UrgentIgnoresWindows)
 		}
 		return urgently("spec.urgent.all ignores windows", v1alpha1.UrgentIgnoresWindows)
 	default:
-		return overruledOnNode(f, reason, n)
+		return overruledOnNode(c, reason, n)
 	}
 	return ""
 }
 
 // overruledOnNode is overruled for pods and for the agent's own reasons.
-func overruledOnNode(f *fleet, reason v1alpha1.Reason, n *record.Node) string {
+func overruledOnNode(c *choice, reason v1alpha1.Reason, n *record.Node) string {
 	if reason == v1alpha1.ReasonUndrainablePod {
-		if closed := f.pods.Closed(n); closed != "" && f.pods.Tries(n) > 0 {
+		if closed := c.pods.Closed(n); closed != "" && c.pods.Tries(n) > 0 {
 			return "cannot be drained: " + closed + "; tried after the nodes that can be drained (spec.drain.closedBudgets)"
 		}
 		return ""
 	}
 	for _, o := range n.BlockedBy {
-		if field := ignoredBy(f.Policy, reason); o.Reason == reason && field != "" {
+		if field := ignoredBy(c.Policy, reason); o.Reason == reason && field != "" {
 			return o.Message + "; spec.reboot." + field + " ignores that"
 		}
 	}

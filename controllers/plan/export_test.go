@@ -10,12 +10,12 @@ import (
 // returns all data that checks see, before and after.
 func AroundChecks(s Snapshot) (before, after string) {
 	c := choose(s)
-	if len(c.governed) > 0 {
-		c.ahead = c.governed[0]
+	if len(c.active) > 0 {
+		c.ahead = c.active[0]
 	}
 	before = lookedAt(c)
 	for _, check := range slices.Concat(inOrder, untilBegun) {
-		for _, n := range c.governed {
+		for _, n := range c.active {
 			check.blocks(c, n)
 		}
 	}
@@ -27,7 +27,9 @@ func AroundChecks(s Snapshot) (before, after string) {
 
 // lookedAt prints a choice and what is known of granted reboots.
 func lookedAt(c *choice) string {
-	all := []any{choice{fleet: c.fleet, slots: c.slots, ahead: c.ahead, unfinished: c.unfinished}}
+	seen := *c
+	seen.plan, seen.waiting = Plan{}, nil
+	all := []any{seen}
 	for _, r := range c.plan.UnderWay() {
 		all = append(all, r)
 	}

@@ -146,8 +146,8 @@ type Failure struct {
 // out, because they have their own deadline.
 func failuresOf(c *choice) []Failure {
 	var failures []Failure
-	for _, n := range c.governed {
-		if !n.NeedsReboot() || c.held(n) {
+	for _, n := range c.active {
+		if !n.NeedsReboot() || c.Held(n) {
 			continue
 		}
 		f := Failure{Node: n.Name}

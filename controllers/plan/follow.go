@@ -13,7 +13,7 @@ import (
 )
 
 // checks are the planner's checks, for reboots that are granted already.
-type checks struct{ f *fleet }
+type checks struct{ *choice }
 
 // Cancels returns why to cancel a grant that the agent has not begun to use, or nil, and whether the
 // gates decide about it.
@@ -21,7 +21,7 @@ func (c checks) Cancels(t record.Times) (cause *block.Block, gates bool) {
 	if cause = c.withdrawal(t); cause != nil {
 		return cause, false
 	}
-	o := (&choice{fleet: c.f}).first(untilBegun, t.Node)
+	o := c.first(untilBegun, t.Node)
 	if o != nil {
 		cause = &o.Block
 	}
@@ -31,29 +31,29 @@ func (c checks) Cancels(t record.Times) (cause *block.Block, gates bool) {
 // AwaitsGate returns the message about a gate that has to answer before the grant is published, or
 // nil.
 func (c checks) AwaitsGate() *block.Block {
-	return c.f.gates.Unknown()
+	return c.gates.Unknown()
 }
 
 // withdrawal returns what has ended the reason for a grant, whatever the checks say, or nil.
 func (c checks) withdrawal(t record.Times) *block.Block {
 	n, e := t.Node, t.Entry
-	switch g := c.f.Governor.Govern(n); {
+	switch g := c.Governor.Govern(n); {
 	case e.WithdrawnAt != nil:
-		return block.New(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", c.f.name)
-	case c.f.Policy.DeletionTimestamp != nil:
-		return block.New(v1alpha1.ReasonCancelled, "policy %s is being deleted", c.f.name)
+		return block.New(v1alpha1.ReasonGrantWithdrawn, "the ledger of policy %s has withdrawn or lost the grant, so the agent must not use it", c.Policy.Name)
+	case c.Policy.DeletionTimestamp != nil:
+		return block.New(v1alpha1.ReasonCancelled, "policy %s is being deleted", c.Policy.Name)
 	case n.BootID != e.BootID:
 		return block.New(v1alpha1.ReasonCancelled, "the node was rebooted by somebody else after the grant")
 	case !n.NeedsReboot():
 		return block.New(v1alpha1.ReasonCancelled, "the node no longer needs a reboot")
-	case g.Policy != c.f.name && len(g.Rivals) > 0:
+	case g.Policy != c.Policy.Name && len(g.Rivals) > 0:
 		return block.New(v1alpha1.ReasonPolicyConflict, "policies %s select the node with the same priority", list(g.Rivals))
-	case g.Policy != c.f.name:
-		return block.New(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", c.f.name)
+	case g.Policy != c.Policy.Name:
+		return block.New(v1alpha1.ReasonNoPolicy, "policy %s does not govern the node any more", c.Policy.Name)
 	case t.GrantInFuture():
-		return block.New(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", c.f.instant(n.Grant.At.Time))
-	case c.f.dryRun():
-		return block.New(v1alpha1.ReasonDryRun, "policy %s is in mode DryRun", c.f.name)
+		return block.New(v1alpha1.ReasonRecordUnreadable, "the grant is dated %s, more than an hour in the future", c.instant(n.Grant.At.Time))
+	case c.dryRun():
+		return block.New(v1alpha1.ReasonDryRun, "policy %s is in mode DryRun", c.Policy.Name)
 	}
 	return nil
 }
@@ -66,19 +66,19 @@ func (p *Plan) Again(s Snapshot, n *record.Node, e v1alpha1.LedgerEntry) underwa
 	if n != nil {
 		s.Nodes = []*record.Node{n}
 	}
-	f := newFleet(s, &p.Halt)
-	for _, held := range f.entries.Own {
+	c := newChoice(s, &p.Halt)
+	for _, held := range c.Entries.Own {
 		if held.Node == e.Node && held.Seq == e.Seq {
 			i := slices.IndexFunc(p.Reboots, func(t underway.Reboot) bool { return t.Entry.Node == e.Node && t.Entry.Seq == e.Seq })
 			if i < 0 {
-				return f.reboot(held)
+				return c.reboot(held)
 			}
-			return f.reboot(held).CrowdOut(p.Reboots[i].CrowdedOut)
+			return c.reboot(held).CrowdOut(p.Reboots[i].CrowdedOut)
 		}
 	}
-	for _, n := range f.unlisted {
-		if own := f.entry(n); own.Seq == e.Seq {
-			return f.reboot(own)
+	for _, n := range c.Unlisted {
+		if own := c.entry(n); own.Seq == e.Seq {
+			return c.reboot(own)
 		}
 	}
 	return underway.Reboot{}

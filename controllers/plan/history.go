@@ -20,12 +20,12 @@ const maxHistoryBytes, pastBytes = 8 << 10, 352
 const maxUnexpected = 5
 
 // unexpected returns the reboots that nobody granted and that the agents of the policy's nodes report.
-func unexpected(f *fleet) []v1alpha1.PastReboot {
+func unexpected(c *choice) []v1alpha1.PastReboot {
 	var all []v1alpha1.PastReboot
-	for _, n := range f.selected {
-		if u := n.UnexpectedReboot(f.Now); u != nil {
+	for _, n := range c.Governed {
+		if u := n.UnexpectedReboot(c.Now); u != nil {
 			all = append(all, v1alpha1.PastReboot{
-				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: f.order.Rings.Name(n),
+				Node: n.Name, Result: v1alpha1.RebootUnexpected, GrantedAt: u.At, EndedAt: u.At, Ring: c.order.Rings.Name(n),
 				FromVersion: u.FromVersion, ToVersion: u.ToVersion,
 			})
 		}

@@ -37,9 +37,9 @@ func markersOf(c *choice) []record.Markers {
 		}
 	}
 	effects, turn := repelling(c), c.Policy.Spec.PendingTaintEffect()
-	for _, n := range c.governed {
+	for _, n := range c.active {
 		o := c.waiting[n.Name]
-		if o == nil && (c.held(n) || c.slots.Hold(n.Name)) {
+		if o == nil && (c.Held(n) || c.slots.Hold(n.Name)) {
 			m, differs := markersInReboot(c, n, turn)
 			add(n, m, differs)
 			continue
@@ -48,11 +48,11 @@ func markersOf(c *choice) []record.Markers {
 		if o != nil && waitsForTurn(c, n, o) {
 			pending = turn
 		}
-		m, differs := n.Markers(pending, needsOf(c.fleet, n), c.Now.Before(c.annotationsUntil(n)))
+		m, differs := n.Markers(pending, needsOf(c, n), c.Now.Before(c.annotationsUntil(n)))
 		add(n, m, differs)
 	}
-	for name, rivals := range c.conflicts {
-		if n := c.byName[name]; rivals[0] == c.name && !c.held(n) {
+	for name, rivals := range c.Conflicts {
+		if n := c.ByName[name]; rivals[0] == c.Policy.Name && !c.Held(n) {
 			m, differs := n.Markers("", record.Needs{}, false)
 			add(n, m, differs)
 		}
@@ -94,7 +94,7 @@ func repelling(c *choice) map[string]corev1.TaintEffect {
 		return nil
 	}
 	var blocked []*record.Node
-	for _, n := range c.governed {
+	for _, n := range c.active {
 		if o := c.waiting[n.Name]; o != nil && o.Reason == v1alpha1.ReasonBlockingPod && !c.slots.Never(n) {
 			blocked = append(blocked, n)
 		}

@@ -30,15 +30,15 @@ type Outlook struct {
 
 // Ahead returns the outlook of a snapshot.
 func Ahead(s Snapshot) Outlook {
-	f := newFleet(s, nil)
+	c := newChoice(s, nil)
 	o := Outlook{
-		Soaking: f.soaking(), Limits: f.limits, Rings: f.order.Rings, Conflicts: f.conflicts, Invalid: f.invalid != nil,
+		Soaking: soaking(c), Limits: c.limits, Rings: c.order.Rings, Conflicts: c.Conflicts, Invalid: c.invalid != nil,
 	}
-	maps.DeleteFunc(o.Conflicts, func(name string, _ []string) bool { return !f.byName[name].NeedsReboot() })
-	waiting := slices.DeleteFunc(slices.Clone(f.governed), func(n *record.Node) bool { return !n.NeedsReboot() || f.held(n) })
-	f.order.Sort(waiting)
+	maps.DeleteFunc(o.Conflicts, func(name string, _ []string) bool { return !c.ByName[name].NeedsReboot() })
+	waiting := slices.DeleteFunc(slices.Clone(c.active), func(n *record.Node) bool { return !n.NeedsReboot() || c.Held(n) })
+	c.order.Sort(waiting)
 	for _, n := range waiting {
-		ring, domain := f.order.Rings.Of(n), f.domain(n)
+		ring, domain := c.order.Rings.Of(n), c.domain(n)
 		if last := len(o.Queues) - 1; last < 0 || o.Queues[last].Ring != ring || o.Queues[last].Domain != domain {
 			o.Queues = append(o.Queues, queue.Queue{Ring: ring, Domain: domain})
 		}
@@ -49,11 +49,11 @@ func Ahead(s Snapshot) Outlook {
 }
 
 // soaking returns, by ring, the node at rest that blocks later rings longest after its reboot.
-func (f *fleet) soaking() map[int]*record.Node {
+func soaking(c *choice) map[int]*record.Node {
 	last, until := map[int]*record.Node{}, map[int]time.Time{}
-	for _, n := range f.governed {
-		ring := f.order.Rings.Of(n)
-		if ends, _ := f.order.Rings.Soaks(n); !n.Paused(f.Now) && !n.NeedsReboot() && ends.After(f.Now) && ends.After(until[ring]) {
+	for _, n := range c.active {
+		ring := c.order.Rings.Of(n)
+		if ends, _ := c.order.Rings.Soaks(n); !n.Paused(c.Now) && !n.NeedsReboot() && ends.After(c.Now) && ends.After(until[ring]) {
 			last[ring], until[ring] = n, ends
 		}
 	}

@@ -23,11 +23,8 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
@@ -37,8 +34,6 @@ type Plan struct {
 	// smaller one. LimitOf is the name of the policy that sets it.
 	Limit   int32
 	LimitOf string
-	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
-	Batch *slots.Batch
 	// Ledger is the ledger that counts for the policy, after this plan.
 	Ledger ledger.After
 	// Reboots are the granted reboots and the next action for each, in the order of the ledger.
@@ -53,43 +48,10 @@ type Plan struct {
 	// Markers are the markers of nodes that show the wrong ones, in the order in which the nodes
 	// take turns.
 	Markers []record.Markers
-
-	// Window is status.window: windows, pause and halt in one word.
-	Window  v1alpha1.WindowState
-	Counts  v1alpha1.NodeCounts
-	Blocked []v1alpha1.BlockedNodes
-	// Versions counts the OS versions that the nodes run.
-	Versions []v1alpha1.SystemVersions
-	// Agents reports on the nodes' agents, or is nil while their pods have not been read.
-	Agents *report.AgentsHealth
-	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
-	Deadlines *report.DeadlinesHealth
-	Halt      Halt
+	Halt    Halt
 	// Invalid says why the spec cannot be used, so that nothing is granted, or is nil. Its reason is
 	// Invalid or SharedPolicyNotFound.
 	Invalid *block.Block
-	// Conflicts are the nodes that several policies of the same priority select, this one among
-	// them, by those policies.
-	Conflicts []governor.Conflict
-	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
-	// governs, by the name of that policy.
-	Withheld map[string][]string
-	// Holders lists the nodes that use slots. Unavailable are those that keep others waiting without
-	// a grant.
-	Holders     string
-	Unavailable []slots.Unavailable
-	// Failures are the failed attempts on nodes that still need their reboot.
-	Failures []Failure
-	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History
-	// takes those that are new.
-	Unexpected []v1alpha1.PastReboot
-	// Silent are the nodes in service that do not report whether they need a reboot, by name.
-	Silent []string
-	// Ignored are the nodes with a condition of spec.nodeConditions that lasts and does not count, by
-	// name.
-	Ignored []string
-	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
-	Stall *block.Stall
 	// WaitsForGates is true if a node waits only for gates or its turn, so that gates must be
 	// queried.
 	WaitsForGates bool
@@ -100,13 +62,10 @@ type Plan struct {
 	RunHooks *v1alpha1.RunHooks
 	// RunMoves reports whether RunHooks differs from the status.
 	RunMoves bool
-	// RunWaits says which hooks of the run have not approved yet, or is empty.
-	RunWaits string
-	// OldestPending is the time since which the longest-waiting node has needed its reboot, or zero
-	// if none waits.
-	OldestPending time.Time
 	// Next is the next time at which the plan changes by itself, or zero if it does not.
 	Next time.Time
+
+	Report
 }
 
 // Of makes the plan for one policy.
@@ -118,50 +77,32 @@ func WithBlocked(s Snapshot) (Plan, map[string]*Blocked) {
 	return c.plan, c.waiting
 }
 
-// choice is a plan in the making: what checks read besides the node, and what is chosen so far.
-// Checks do not change it.
-type choice struct {
-	*fleet
-
-	plan Plan
-	// slots are the slots taken so far.
-	slots *slots.Slots
-	// lent is true if slots were taken for nodes that go next but are not granted yet.
-	lent bool
-	// waiting holds the reason that each node waits, by the node's name.
-	waiting map[string]*Blocked
-	// ahead is the first node of the ring that waits for another domain, or nil.
-	ahead *record.Node
-	// unfinished is the earlier ring's unfinished work that the node's ring waits for, or nil.
-	unfinished *block.Block
-}
-
 // choose follows the granted reboots, chooses among the nodes that wait, and reports on both.
 func choose(s Snapshot) *choice {
-	c := underWay(newFleet(s, nil))
+	c := newChoice(s, nil)
+	c.underWay()
 	c.adopt()
-	c.slots = c.slotsOf(c.plan.Reboots)
+	c.slots = slotsOf(c, c.plan.Reboots)
 	c.grant()
-	c.nextRun()
+	nextRun(c)
 	if c.lent {
-		c.slots = c.slotsOf(c.plan.Reboots) // free the slots that were lent
+		c.slots = slotsOf(c, c.plan.Reboots) // free the slots that were lent
 	}
+	c.answer()
 	c.report()
 	return c
 }
 
 // underWay decides about the granted reboots.
-func underWay(f *fleet) *choice {
-	reboots := f.reboots()
-	crowdOut(f, reboots)
-	c := &choice{fleet: f, waiting: map[string]*Blocked{}, plan: Plan{
-		Limit: f.limits.Least(), LimitOf: f.limits.Of, Ledger: f.Ledger.After(f.Policy, f.limits.Ledger, staying(reboots)), Reboots: reboots,
-		Window: f.windowState(), Halt: f.halt, Invalid: f.invalid, Conflicts: governor.Conflicts(f.conflicts, func(name string) bool { return f.byName[name].NeedsReboot() }),
-	}}
-	for _, n := range f.unlisted {
-		c.plan.Unlisted = append(c.plan.Unlisted, f.reboot(f.entry(n)))
+func (c *choice) underWay() {
+	reboots := c.reboots()
+	crowdOut(c, reboots)
+	c.plan = Plan{
+		Limit: c.limits.Least(), LimitOf: c.limits.Of, Ledger: c.Ledger.After(c.Policy, c.limits.Ledger, staying(reboots)), Reboots: reboots, Halt: c.halt, Invalid: c.invalid,
 	}
-	return c
+	for _, n := range c.Unlisted {
+		c.plan.Unlisted = append(c.plan.Unlisted, c.reboot(c.entry(n)))
+	}
 }
 
 // staying returns the entries of the reboots that go on.
@@ -175,29 +116,13 @@ func staying(reboots []underway.Reboot) []v1alpha1.LedgerEntry {
 	return entries
 }
 
-// report adds what conditions, status, events and metrics show.
-func (c *choice) report() {
+// answer decides what each node shows, and whether gates are needed for that.
+func (c *choice) answer() {
 	p := &c.plan
-	if p.RunHooks != nil && c.run.Waits != nil {
-		p.RunWaits = c.run.Waits.Message
-	}
-	p.Holders, p.Unavailable, p.Stall = c.slots.Holders(), c.slots.Unavailable(c.Nodes, guards(c)), stallOf(c)
-	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c.fleet), ignoredConditions(c.fleet)
-	p.Decisions, p.Markers, p.Unexpected = decisions(c), markersOf(c), unexpected(c.fleet)
-	agents := report.CountAgents(c.Agents, c.Now)
-	for _, n := range c.selected {
-		agents.Add(n, c.held(n))
-	}
-	p.Versions, p.Agents, p.Deadlines = report.Versions(c.selected), agents.Report(len(c.selected)), report.Deadlines(c.Policy, c.governed, c.Now, c.Schedule.Zone())
-	p.Withheld = c.Governor.Withheld(c.Nodes, c.name)
-	c.count(agents.Reporting)
-	if len(p.Ledger.Own())+len(p.Blocked) > 0 {
-		p.Batch = c.slots.Batch()
-	}
+	p.Decisions, p.Markers = decisions(c), markersOf(c)
 	if waitsForGates(p, c.waiting) {
 		p.WaitsForGates, p.Gates = c.gates.Any(), c.gates.Status()
 	}
-	p.Next = c.next(agents.MissedAt)
 }
 
 // UnderWay returns the Reboots and the Unlisted.
@@ -222,14 +147,14 @@ func (p *Plan) Released() []underway.Reboot {
 // the Nodes, or when the status was wiped. A grant that the agent has not begun is withdrawn, and
 // so cancelled.
 func (c *choice) adopt() {
-	for _, n := range c.orphans {
+	for _, n := range c.Orphans {
 		c.plan.Ledger.Adopt(c.tagged(protocol.Adopt(n.Record, n.Name, c.Now), n))
 	}
 }
 
 // grant chooses among the nodes that need a reboot, and records why each other one waits.
 func (c *choice) grant() {
-	for i, ring := range c.order.Rings.Split(c.governed) {
+	for i, ring := range c.order.Rings.Split(c.active) {
 		c.grantAmong(ring)
 		if c.unfinished == nil && i < len(c.order.Rings.Order) {
 			c.unfinished = unfinished(c, c.order.Rings.Order[i], ring)
@@ -242,7 +167,7 @@ func (c *choice) grantAmong(ring []*record.Node) {
 	c.ahead = nil
 	var candidates []*record.Node
 	for _, n := range ring {
-		if !n.NeedsReboot() || c.held(n) {
+		if !n.NeedsReboot() || c.Held(n) {
 			continue
 		}
 		if o := c.first(beforeGrant, n); o != nil {

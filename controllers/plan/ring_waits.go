@@ -74,7 +74,7 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *block.Bl
 	switch {
 	case len(lost) > 0:
 		return block.New(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
-			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, message.Some(lost), c.name, v1alpha1.AnnotationResume)
+			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, message.Some(lost), c.Policy.Name, v1alpha1.AnnotationResume)
 	case first.node != "":
 		return block.New(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
 	case c.Now.Before(until):

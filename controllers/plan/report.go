@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
@@ -16,18 +18,85 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
+// Report is the part of a plan that is only shown, by conditions, status, events, metrics and screens.
+type Report struct {
+	// Window is status.window: windows, pause and halt in one word.
+	Window  v1alpha1.WindowState
+	Counts  v1alpha1.NodeCounts
+	Blocked []v1alpha1.BlockedNodes
+	// Versions counts the OS versions that the nodes run.
+	Versions []v1alpha1.SystemVersions
+	// Agents reports on the nodes' agents, or is nil while their pods have not been read.
+	Agents *report.AgentsHealth
+	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
+	Deadlines *report.DeadlinesHealth
+	// Conflicts are the nodes that several policies of the same priority select, this one among
+	// them, by those policies.
+	Conflicts []governor.Conflict
+	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
+	// governs, by the name of that policy.
+	Withheld map[string][]string
+	// Holders lists the nodes that use slots. Unavailable are those that keep others waiting without
+	// a grant.
+	Holders     string
+	Unavailable []slots.Unavailable
+	// Failures are the failed attempts on nodes that still need their reboot.
+	Failures []Failure
+	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History
+	// takes those that are new.
+	Unexpected []v1alpha1.PastReboot
+	// Silent are the nodes in service that do not report whether they need a reboot, by name.
+	Silent []string
+	// Ignored are the nodes with a condition of spec.nodeConditions that lasts and does not count, by
+	// name.
+	Ignored []string
+	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
+	Stall *block.Stall
+	// RunWaits says which hooks of the run have not approved yet, or is empty.
+	RunWaits string
+	// OldestPending is the time since which the longest-waiting node has needed its reboot, or zero
+	// if none waits.
+	OldestPending time.Time
+	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
+	Batch *slots.Batch
+}
+
+// report adds what is only shown, and when the plan changes by itself.
+func (c *choice) report() {
+	p := &c.plan
+	p.Window = c.windowState()
+	p.Conflicts = governor.Conflicts(c.Conflicts, func(name string) bool { return c.ByName[name].NeedsReboot() })
+	if p.RunHooks != nil && c.run.Waits != nil {
+		p.RunWaits = c.run.Waits.Message
+	}
+	p.Holders, p.Unavailable, p.Stall = c.slots.Holders(), c.slots.Unavailable(c.Nodes, guards(c)), stallOf(c)
+	p.Failures, p.Silent, p.Ignored = failuresOf(c), silentNodes(c), ignoredConditions(c)
+	p.Unexpected = unexpected(c)
+	agents := report.CountAgents(c.Agents, c.Now)
+	for _, n := range c.Governed {
+		agents.Add(n, c.Held(n))
+	}
+	p.Versions, p.Agents, p.Deadlines = report.Versions(c.Governed), agents.Report(len(c.Governed)), report.Deadlines(c.Policy, c.active, c.Now, c.Schedule.Zone())
+	p.Withheld = c.Governor.Withheld(c.Nodes, c.Policy.Name)
+	c.count(agents.Reporting)
+	if len(p.Ledger.Own())+len(p.Blocked) > 0 {
+		p.Batch = c.slots.Batch()
+	}
+	p.Next = c.next(agents.MissedAt)
+}
+
 // count computes the numbers for status and metrics, given the number of nodes that have reported
 // whether they need a reboot.
 func (c *choice) count(reporting int) {
 	p, counts := &c.plan, &c.plan.Counts
 	*counts = v1alpha1.NodeCounts{
-		Selected: int32(len(c.selected)), Reporting: int32(reporting), Granted: int32(len(p.Ledger.Own())), Unavailable: int32(c.slots.Used()),
+		Selected: int32(len(c.Governed)), Reporting: int32(reporting), Granted: int32(len(p.Ledger.Own())), Unavailable: int32(c.slots.Used()),
 	}
 	if p.Deadlines != nil {
 		counts.Overdue = p.Deadlines.Passed
 	}
 	failed := map[string]bool{}
-	for _, n := range c.governed {
+	for _, n := range c.active {
 		if n.NeedsReboot() {
 			counts.RebootRequired++
 		}
@@ -107,7 +176,7 @@ func (c *choice) next(missedAt time.Time) time.Time {
 			}
 		}
 	}
-	consider(c.Window.Next, missedAt, c.run.Until, c.believedFrom, record.NextComes(c.Policy, c.Now))
+	consider(c.Window.Next, missedAt, c.run.Until, c.BelievedFrom, record.NextComes(c.Policy, c.Now))
 	if deadlines := c.plan.Deadlines; deadlines != nil {
 		consider(deadlines.Next)
 	}
@@ -129,13 +198,13 @@ func (c *choice) next(missedAt time.Time) time.Time {
 	for _, failed := range c.plan.Failures {
 		consider(failed.RetryAt)
 	}
-	for _, n := range c.governed {
+	for _, n := range c.active {
 		consider(n.CredibleFrom(c.Now), c.downForLongAt(n))
-		if !c.held(n) {
+		if !c.Held(n) {
 			consider(c.annotationsUntil(n))
 		}
 	}
-	for _, n := range c.byName {
+	for _, n := range c.ByName {
 		consider(n.CredibleFrom(c.Now))
 	}
 	return next
@@ -143,10 +212,10 @@ func (c *choice) next(missedAt time.Time) time.Time {
 
 // silentNodes returns the nodes that should have reported by now whether they need a reboot, by
 // name.
-func silentNodes(f *fleet) []string {
+func silentNodes(c *choice) []string {
 	var names []string
-	for _, n := range f.selected {
-		if n.Reports() || n.Windows || !n.Ready || n.Deleting || f.held(n) || f.Now.Sub(n.ReadySince) < report.AgentGrace {
+	for _, n := range c.Governed {
+		if n.Reports() || n.Windows || !n.Ready || n.Deleting || c.Held(n) || c.Now.Sub(n.ReadySince) < report.AgentGrace {
 			continue
 		}
 		names = append(names, n.Name)
