@@ -180,10 +180,20 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 	return l.patchPolicy(ctx, s, after, s.Policy)
 }
 
-// hold adds the finalizer to a policy that may grant or still has reboots. It also adds it to the
-// policy with its ledger, before that ledger can get an entry. If that fails, no entry may be
-// added, and no run may begin or end.
+// hold adds the finalizer to a policy that may grant or still has reboots, and to the policy with its
+// ledger. It returns an error if the plan must not be applied without: until both have it, no entry is
+// added, and no run begins or ends.
 func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
+	if s.unheld == nil {
+		s.unheld = l.addFinalizers(ctx, s, p)
+	}
+	if p.RunMoves || len(p.Ledger.Granted)+len(p.Ledger.Adopted) > 0 || apierrors.IsConflict(s.unheld) {
+		return s.unheld
+	}
+	return nil
+}
+
+func (l *ledgerWriter) addFinalizers(ctx context.Context, s *state, p plan.Plan) error {
 	reports := s.Policy.Spec.ModeOrDefault() != v1alpha1.ModeEnforce && len(p.Ledger.Own())+len(p.Unlisted) == 0
 	if reports || s.Policy.DeletionTimestamp != nil {
 		return nil

@@ -202,8 +202,8 @@ func (r *RebootPolicyReconciler) forget(name string, remaining []v1alpha1.Reboot
 	r.announce.forget(name)
 }
 
-// converge plans and applies until nothing is left to do: first what is under way on Nodes, then the
-// ledger. So a freed slot goes to the next node within one pass.
+// converge plans and applies until nothing is left to do: it finishes what is under way on Nodes, or
+// else writes the ledger, or else is done. So a freed slot goes to the next node within one pass.
 func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.Plan, error) {
 	tried := map[string]underway.Action{}
 	for range maxRounds {
@@ -211,7 +211,15 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 		if r.applyReboots(ctx, s, p, tried) {
 			continue
 		}
-		if again, err := r.applyLedger(ctx, s, p); err != nil || !again {
+		if err := r.ledger.hold(ctx, s, p); err != nil {
+			return p, err
+		}
+		if !p.StatusMoves() {
+			s.handOver(false)
+			s.fail(s.unheld)
+			return p, r.ledger.finalize(ctx, s, p, &r.nodes)
+		}
+		if err := r.applyLedger(ctx, s, p); err != nil {
 			return p, err
 		}
 	}
@@ -223,35 +231,21 @@ func (r *RebootPolicyReconciler) converge(ctx context.Context, s *state) (plan.P
 	return p, nil
 }
 
-// applyLedger writes the ledger if the plan changes it, and reports whether to plan again. Without
-// the finalizer on the policy, no entry is added, and no run begins or ends.
-func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) (again bool, err error) {
-	if s.unheld == nil {
-		s.unheld = r.ledger.hold(ctx, s, p)
-	}
-	if apierrors.IsConflict(s.unheld) || s.unheld != nil && (p.RunMoves || len(p.Ledger.Granted)+len(p.Ledger.Adopted) > 0) {
-		return false, s.unheld
-	}
-	if !p.StatusMoves() {
-		s.handOver(false)
-		s.fail(s.unheld)
-		return false, r.ledger.finalize(ctx, s, p, &r.nodes)
-	}
-	switch behind, err := r.fleet.confirmAdopted(ctx, s, p); {
-	case err != nil:
-		return false, err
-	case behind, r.fleet.confirmReleased(ctx, s, p):
-		return true, nil
+// applyLedger writes the ledger, unless a live read shows that the plan was made with older Nodes.
+func (r *RebootPolicyReconciler) applyLedger(ctx context.Context, s *state, p plan.Plan) error {
+	behind, err := r.fleet.confirmAdopted(ctx, s, p)
+	if err != nil || behind || r.fleet.confirmReleased(ctx, s, p) {
+		return err
 	}
 	s.handOver(handsOver(p))
 	if len(p.Ledger.Granted) > 0 {
 		r.nodes.writePlanMarkers(ctx, s, p) // before the grant is published, because its pods are rescheduled within a second
 	}
 	if err := r.ledger.writeLedger(ctx, s, p); err != nil {
-		return false, err // after a conflict the whole plan is invalid
+		return err // after a conflict the whole plan is invalid
 	}
 	r.announce.observeReleases(ctx, s, p)
-	return true, nil
+	return nil
 }
 
 // report writes the decision: the status if it was not written with the ledger, conditions on the
