@@ -92,7 +92,7 @@ func agentIs(namespace, node string, ready bool) {
 // agentsOf returns the agents in a policy's status: their number, condition AgentsReady, and the
 // missing ones.
 func agentsOf(p *v1alpha1.RebootPolicy) string {
-	agents, c := policyStatus(p).Agents, conditionOf(p, v1alpha1.ConditionAgentsReady)
+	agents, c := policyStatus(p).Nodes.Agents, conditionOf(p, v1alpha1.ConditionAgentsReady)
 	if agents == nil {
 		return ""
 	}

@@ -28,6 +28,9 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.ObservedGeneration = policy.Generation
 	status.Mode = policy.Spec.ModeOrDefault()
 	status.Nodes, status.Blocked, status.Versions = p.Counts, p.Blocked, p.Versions
+	if status.Nodes.Agents = policy.Status.Nodes.Agents; p.Agents != nil {
+		status.Nodes.Agents = &p.Agents.AgentsStatus
+	}
 	status.Limit, status.Seq = p.Limit, p.Ledger.Seq
 	p.Ledger.Enter(policy.Name, &status)
 	run, over := p.Run(policy.Status, now)
@@ -39,9 +42,6 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	status.LastRebootAt, status.History = lastReboot(policy, p, now), p.History(policy.Status.History, now)
 	if !busy(status) {
 		status.EstimatedCompletionAt = nil
-	}
-	if p.Agents != nil {
-		status.Agents = &p.Agents.AgentsStatus
 	}
 	if p.Deadlines == nil {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionDeadlineNear)
@@ -61,7 +61,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 // urgent reports whether two statuses differ in something that cannot wait. Counts, versions and
 // agents can wait, and so can the names of nodes that are rebooting or close to their deadline.
 func urgent(before, after v1alpha1.RebootPolicyStatus) bool {
-	after.Nodes, after.Blocked, after.Versions, after.Agents = before.Nodes, before.Blocked, before.Versions, before.Agents
+	after.Nodes, after.Blocked, after.Versions = before.Nodes, before.Blocked, before.Versions
 	before.Grants, after.Grants = granted(before.Grants), granted(after.Grants)
 	before.Conditions, after.Conditions = prompt(before.Conditions), prompt(after.Conditions)
 	return !equality.Semantic.DeepEqual(before, after)

@@ -31,11 +31,6 @@ type RebootPolicyStatus struct {
 	// +optional
 	Nodes NodeCounts `json:"nodes,omitempty,omitzero"`
 
-	// agents counts the agents that work.
-	// It is absent until they are known.
-	// +optional
-	Agents *AgentsStatus `json:"agents,omitempty"`
-
 	// blocked says why nodes wait, by reason: reasons that need an action first, then the most frequent.
 	// +optional
 	// +listType=map
@@ -139,18 +134,19 @@ type NodeCounts struct {
 	// It is absent if no node is overdue.
 	// +optional
 	Overdue int32 `json:"overdue,omitempty"`
+	// agents counts the nodes whose agent works.
+	// It is absent until they are known.
+	// +optional
+	Agents *AgentsStatus `json:"agents,omitempty"`
 }
 
 // AgentsStatus counts the agents that work: those that have reported whether their node needs a reboot, and whose pod is Ready.
 type AgentsStatus struct {
-	// summary is ready and desired as one text, such as 38/40, for the column of kubectl get, which cannot join two fields.
+	// summary is ready and the number of selected nodes as one text, such as 38/40, for the column of kubectl get.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Summary string `json:"summary"`
-	// desired is the number of nodes that this policy governs. Each should have an agent.
-	// +required
-	Desired int32 `json:"desired"`
-	// ready is the number of these nodes that have an agent that works.
+	// ready is the number of selected nodes that have an agent that works.
 	// +required
 	Ready int32 `json:"ready"`
 	// missing is the number of nodes in service without an agent that works.

@@ -178,8 +178,8 @@ func Ago(ago time.Duration) metav1.Time { return metav1.NewTime(Now.Add(-ago)) }
 func AgentsMissing(nodes ...string) func(*v1alpha1.RebootPolicy) {
 	return func(p *v1alpha1.RebootPolicy) {
 		missing := int32(len(nodes))
-		p.Status.Agents = &v1alpha1.AgentsStatus{
-			Summary: fmt.Sprintf("1/%d", missing+1), Desired: missing + 1, Ready: 1, Missing: missing, Nodes: nodes,
+		p.Status.Nodes.Agents = &v1alpha1.AgentsStatus{
+			Summary: fmt.Sprintf("1/%d", missing+1), Ready: 1, Missing: missing, Nodes: nodes,
 		}
 		reports(v1alpha1.ConditionAgentsReady, metav1.ConditionFalse, v1alpha1.ReasonAgentsMissing, fmt.Sprintf(
 			"%d of %d nodes have no working agent, so it is unknown whether they need a reboot: %s", missing, missing+1, strings.Join(nodes, ", ")))(p)

@@ -165,10 +165,10 @@ func podsInTheWay(policy *v1alpha1.RebootPolicy, node *record.Node, answer plan.
 // working agent, or else nil. The status names only the first such nodes, so a node that sorts
 // after them may be one too.
 func agentMissing(policy *v1alpha1.RebootPolicy, node string) *metav1.Condition {
-	if policy == nil || policy.Status.Agents == nil {
+	if policy == nil || policy.Status.Nodes.Agents == nil {
 		return nil
 	}
-	agents := policy.Status.Agents
+	agents := policy.Status.Nodes.Agents
 	unnamed := int(agents.Missing) > len(agents.Nodes) && node > slices.Max(append(slices.Clip(agents.Nodes), ""))
 	if !unnamed && !fleet.AgentMissing(agents, node) {
 		return nil

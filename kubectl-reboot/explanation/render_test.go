@@ -143,7 +143,7 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := Policy("w", AgentsMissing(tc.named...))
-			w.Status.Agents.Missing, w.Status.Agents.Ready = tc.missing, tc.ready
+			w.Status.Nodes.Agents.Missing, w.Status.Nodes.Agents.Ready = tc.missing, tc.ready
 			if e := explain(t, policies(w), Node("n1", "w")); e.Verdict != tc.want {
 				t.Errorf("%s %s: %s", e.Verdict, e.Reason, e.Message)
 			}
@@ -151,7 +151,7 @@ func TestOf_TheAgentMayBeMissing(t *testing.T) {
 	}
 	t.Run("the node is in a conflict, so no policy counts its agent", func(t *testing.T) {
 		w := Policy("w", AgentsMissing("n0"))
-		w.Status.Agents.Missing = 7
+		w.Status.Nodes.Agents.Missing = 7
 		if e := explain(t, policies(w, Policy("w2", Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = nil }))), Node("n1", "w")); e.Verdict != explanation.NoNeed {
 			t.Errorf("%s %s: %s", e.Verdict, e.Reason, e.Message)
 		}

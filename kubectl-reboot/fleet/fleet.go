@@ -141,7 +141,7 @@ func (f Fleet) Silent() int { return silent(f.views) }
 // or none works now.
 func (f Fleet) Unknown(policy *v1alpha1.RebootPolicy) int {
 	missing, unknown := 0, 0
-	if agents := policy.Status.Agents; agents != nil {
+	if agents := policy.Status.Nodes.Agents; agents != nil {
 		missing = int(agents.Missing)
 	}
 	for _, n := range f.Governed(policy.Name) {

@@ -99,7 +99,7 @@ func rowOf(f fleet.Fleet, n *record.Node, policy *v1alpha1.RebootPolicy) Row {
 	}
 	if policy != nil {
 		r.Policy, r.DeadlineAt = policy.Name, record.DueAt(policy, n)
-		if fleet.AgentMissing(policy.Status.Agents, n.Name) {
+		if fleet.AgentMissing(policy.Status.Nodes.Agents, n.Name) {
 			r.Reason = v1alpha1.ReasonAgentsMissing
 		}
 	}

@@ -163,7 +163,7 @@ func policyOf(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Policy {
 	status := Policy{
 		Name: policy.Name, Mode: policy.Spec.ModeOrDefault(), MaxUnavailable: most.String(), Limit: p.Limit,
 		Window: windowOf(policy, p.Window, s.Window), Unavailable: p.Holders,
-		InProgress: reboots(f, policy, p), Agents: policy.Status.Agents, Versions: p.Versions,
+		InProgress: reboots(f, policy, p), Agents: policy.Status.Nodes.Agents, Versions: p.Versions,
 		Plan: p, Governed: f.Governed(policy.Name),
 	}
 	status.Waiting = waiting(p.Decisions, status.InProgress)
