@@ -451,6 +451,24 @@ func TestFinished_OfOne(t *testing.T) {
 	}
 }
 
+// TestFinished_SaysOfHowManyRebootsItKnowsTheSlowest checks that the slowest reboot of a run that is
+// longer than the history is not called the slowest of all.
+func TestFinished_SaysOfHowManyRebootsItKnowsTheSlowest(t *testing.T) {
+	now := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+	policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Name: "workers"}}
+	for seq, took := range []time.Duration{time.Hour, 4 * time.Minute, 5 * time.Minute} {
+		policy.Status.History = append(policy.Status.History, v1alpha1.PastReboot{
+			Node: "n" + strconv.Itoa(seq), Seq: int64(seq), Result: v1alpha1.RebootSucceeded, GrantedAt: metav1.NewTime(now.Add(-took)), EndedAt: metav1.NewTime(now),
+		})
+	}
+	for rebooted, want := range map[int32]string{2: "; n2 took longest, 5m0s; ", 30: "; of the last 2, n2 took longest, 5m0s; "} {
+		run := &v1alpha1.RunStatus{StartedAt: metav1.NewTime(now.Add(-time.Hour)), Rebooted: rebooted}
+		if got := finished(policy, plan.Plan{}, run, now); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+}
+
 // A value that a Node reports must not become a label of a metric, because anyone who writes
 // nodes/status could create any number of series.
 func TestEngineLabel_IsOneOfTheKnownReasons(t *testing.T) {

@@ -117,7 +117,7 @@ func (l *ledgerWriter) writeHistory(ctx context.Context, s *state, p plan.Plan) 
 	if run, _ := p.Run(s.Policy.Status, s.Now); status.Run != nil {
 		status.Run = run
 	}
-	status.LastRebootAt, status.History = lastReboot(s.Policy, p, s.Now), p.History(status.History, s.Now)
+	status.LastRebootAt, status.History = lastReboot(s.Policy, p, s.Now), p.History(s.Policy, s.Now)
 	return l.put(ctx, s, after)
 }
 

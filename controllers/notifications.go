@@ -100,8 +100,12 @@ func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatu
 	if took := now.Sub(run.StartedAt.Time).Round(time.Second); took >= 0 { // otherwise the clock of the leader that began the run was ahead
 		fmt.Fprintf(&text, " in %s", took)
 	}
-	if slowest, took := slowest(policy.Status.History, run.Seq); slowest != "" {
-		fmt.Fprintf(&text, "; %s took longest, %s", slowest, took)
+	if slowest, took, of := slowest(policy.Status.History, run.Seq); slowest != "" {
+		among := ""
+		if of < run.Rebooted {
+			among = fmt.Sprintf("of the last %d, ", of)
+		}
+		fmt.Fprintf(&text, "; %s%s took longest, %s", among, slowest, took)
 	}
 	fmt.Fprintf(&text, "; %s failed.", message.Count(int(run.Failed), "attempt", "attempts"))
 	for _, past := range policy.Status.History {
@@ -122,12 +126,17 @@ func finished(policy *v1alpha1.RebootPolicy, p plan.Plan, run *v1alpha1.RunStatu
 	return text.String()
 }
 
-func slowest(history []v1alpha1.PastReboot, seq int64) (node string, took time.Duration) {
+// slowest returns the node whose reboot took longest after number seq, and the number of these reboots
+// that the history holds.
+func slowest(history []v1alpha1.PastReboot, seq int64) (node string, took time.Duration, of int32) {
 	for _, past := range history {
-		d := past.EndedAt.Sub(past.GrantedAt.Time).Round(time.Second)
-		if past.Seq > seq && past.Result == v1alpha1.RebootSucceeded && d > took {
+		if past.Seq <= seq || past.Result != v1alpha1.RebootSucceeded {
+			continue
+		}
+		of++
+		if d := past.EndedAt.Sub(past.GrantedAt.Time).Round(time.Second); d > took {
 			node, took = past.Node, d
 		}
 	}
-	return node, took
+	return node, took, of
 }

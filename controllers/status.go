@@ -39,7 +39,7 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 	}
 	status.Run = run
 	status.Window, status.Gates = windowStatus(p, w), p.Gates
-	status.LastRebootAt, status.History = lastReboot(policy, p, now), p.History(policy.Status.History, now)
+	status.LastRebootAt, status.History = lastReboot(policy, p, now), p.History(policy, now)
 	if !busy(status) {
 		status.EstimatedCompletionAt = nil
 	}

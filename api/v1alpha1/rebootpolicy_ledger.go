@@ -101,7 +101,7 @@ type RunStatus struct {
 }
 
 // MaxHistory is the most reboots that status.history holds.
-const MaxHistory = 20
+const MaxHistory = 10
 
 // PastReboot is one granted reboot that is over, except one that was cancelled before it disturbed the node.
 // It may also be a reboot that nobody granted.
@@ -118,7 +118,7 @@ type PastReboot struct {
 	// - Aborted: the drain ended before the reboot, and the node was put back in service.
 	// - Lost: the Node was deleted while it held its grant.
 	// - Withdrawn: the grant could not be published on the Node, which was not disturbed.
-	// - Unexpected: the host was rebooted, and nobody granted that. The last 5 of these are kept.
+	// - Unexpected: the host was rebooted, and nobody granted that. The last 3 of these are kept.
 	// - Cancelled: the grant was cancelled before it disturbed the node. Only the log of the manager has such attempts.
 	// +required
 	Result RebootResult `json:"result"`

@@ -90,10 +90,10 @@ type RebootPolicyStatus struct {
 	// +optional
 	LastRebootAt *metav1.Time `json:"lastRebootAt,omitempty"`
 
-	// history lists how the last reboots of this policy ended, the newest last: at most 20, and fewer if they are long.
+	// history lists how the last reboots of this policy ended, the newest last: at most 10, and fewer if they are long.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:MaxItems=10
 	History []PastReboot `json:"history,omitempty"`
 
 	// estimatedCompletionAt is the time when the last pending node is expected back, from windows, the limit and how long reboots took so far.

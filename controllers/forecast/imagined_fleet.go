@@ -185,7 +185,7 @@ func (f *fleet) drop(node string) {
 func (f *fleet) write(p plan.Plan) {
 	status := &f.Policy.Status
 	f.writeRun(p)
-	status.Seq, status.Limit, status.History = p.Ledger.Seq, p.Limit, p.History(status.History, f.Now)
+	status.Seq, status.Limit, status.History = p.Ledger.Seq, p.Limit, p.History(f.Policy, f.Now)
 	p.Ledger.Enter(f.Ledger.Policy.Name, &f.Ledger.Policy.Status)
 	if p.Halt.Halted {
 		meta.SetStatusCondition(&status.Conditions, metav1.Condition{

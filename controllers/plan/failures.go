@@ -42,12 +42,16 @@ func haltOf(a record.Attempts, governed []*record.Node, reboots []underway.Reboo
 		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: strings.TrimSuffix(current.Message, ResumeHint(a.Policy.Name))}
 	}
 	from := timing.Latest(record.LastReboot(a.Policy, a.Now), record.Resumed(a.Policy, a.Now)) // LastReboot ignores the future, which would hide every failure until then
-	failed := failedSince(a, from, governed, reboots)
-	if most := a.Policy.Spec.MaxFailuresOrDefault(); len(failed) >= int(most) {
-		return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
-			"%s failed since the last success (maxFailures is %d): %s", message.Count(len(failed), "node", "nodes"), most, message.Some(failed))}
+	failed, deleted := failedSince(a, from, governed, reboots)
+	limit := fmt.Sprintf("maxFailures is %d", a.Policy.Spec.MaxFailuresOrDefault())
+	if len(failed) < int(a.Policy.Spec.MaxFailuresOrDefault()) {
+		if deleted < v1alpha1.MaxHistory {
+			return quiet(current)
+		}
+		limit = fmt.Sprintf("no policy goes on after %d deleted Nodes", v1alpha1.MaxHistory)
 	}
-	return quiet(current)
+	return Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: fmt.Sprintf(
+		"%s failed since the last success (%s): %s", message.Count(len(failed), "node", "nodes"), limit, message.Some(failed))}
 }
 
 // quiet returns the state without a halt. It keeps reason Resumed and its message, because failures
@@ -85,8 +89,9 @@ func lostIn(a record.Attempts, ring string, reboots []underway.Reboot) []string 
 }
 
 // failedSince lists the nodes that failed after a time: the attempt was given up, missed its
-// deadline, or ended with a deleted Node. Each node counts once.
-func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reboots []underway.Reboot) []string {
+// deadline, or ended with a deleted Node. Each node counts once. deleted is the number of deleted Nodes
+// in the history, which cannot hold more than MaxHistory of them.
+func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reboots []underway.Reboot) (failed []string, deleted int) {
 	reasons := map[string]v1alpha1.Reason{}
 	for _, n := range governed {
 		switch {
@@ -108,13 +113,14 @@ func failedSince(a record.Attempts, from time.Time, governed []*record.Node, reb
 	for past := range record.History(a.Policy, a.Now) {
 		if past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(from) {
 			reasons[past.Node] = past.Reason
+			deleted++
 		}
 	}
-	failed := make([]string, 0, len(reasons))
+	failed = make([]string, 0, len(reasons))
 	for _, name := range slices.Sorted(maps.Keys(reasons)) {
 		failed = append(failed, name+" ("+string(reasons[name])+")")
 	}
-	return failed
+	return failed, deleted
 }
 
 // backingOff blocks a node after a failed attempt: for 5 minutes, doubling to 6 hours until a

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +211,15 @@ func TestReboots_Halt(t *testing.T) {
 		"a Node that was deleted in its reboot, by the history, and a failure": {
 			one(policy("workers", lost("a", "", -minute)), needy("b", drainFailed(-minute))),
 			haltedBy("2 nodes failed since the last success (maxFailures is 2): a (NodeGoneInReboot), b (DrainTimedOut)"),
+		},
+		"as many deleted Nodes as the history holds, although maxFailures is higher": {
+			one(policy("workers", maxFailures(1000), func(p *v1alpha1.RebootPolicy) {
+				for i := range v1alpha1.MaxHistory {
+					lost("worker-"+strconv.Itoa(i), "", -minute)(p)
+				}
+			})),
+			haltedBy("10 nodes failed since the last success (no policy goes on after 10 deleted Nodes): worker-0 (NodeGoneInReboot), worker-1 (NodeGoneInReboot), " +
+				"worker-2 (NodeGoneInReboot), worker-3 (NodeGoneInReboot), worker-4 (NodeGoneInReboot) and 5 more"),
 		},
 		"a Node that was deleted in its reboot, and a success since":                           {one(strict(lost("a", "", -2*minute), lastReboot(-minute))), healthy},
 		"a Node that was deleted in its reboot, and resumed since":                             {one(strict(lost("a", "", -2*minute), resumedAt(-minute))), resumed},

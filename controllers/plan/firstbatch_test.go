@@ -66,10 +66,16 @@ func TestFirstBatch(t *testing.T) {
 		"the first node was down long after its soak":             {begins("1", ran(0, back(2*time.Hour))), []*host{newHost("done", readySince(-20*minute))}, 3, grown},
 		"an attempt has failed":                                   {begins("1", ran(1, back(2*time.Hour))), nil, 1, failed},
 		"the history no longer has the first nodes":               {begins("1", ran(0, back(20*minute)), func(p *v1alpha1.RebootPolicy) { p.Status.Run.Rebooted = 30 }), nil, 3, grown},
-		"the history is from earlier runs":                        {begins("1", ran(0, back(time.Hour)), func(p *v1alpha1.RebootPolicy) { p.Status.Run.Seq, p.Status.Run.Rebooted = 7, 0 }), nil, 1, begin1},
-		"the run is over":                                         {begins("1", ran(0, back(time.Hour)), func(p *v1alpha1.RebootPolicy) { p.Status.Run = nil }), nil, 1, begin1},
-		"another node is down":                                    {begins("2"), []*host{newHost("other", notReady)}, 1, begin2},
-		"without firstBatch":                                      {policy("workers", atMost("3")), nil, 3, grown},
+		"only its Node shows that the first node is back, and it soaks": {
+			begins("1", ran(0, back(20*minute)), func(p *v1alpha1.RebootPolicy) { p.Status.History = nil }), []*host{newHost("done", finished)}, 0, soaks,
+		},
+		"only the Nodes of an earlier run show that they are back": {
+			begins("1", ran(0, back(time.Hour)), func(p *v1alpha1.RebootPolicy) { p.Status.History, p.Status.Run.Seq = nil, 7 }), []*host{newHost("done", finished)}, 3, grown,
+		},
+		"the history is from earlier runs": {begins("1", ran(0, back(time.Hour)), func(p *v1alpha1.RebootPolicy) { p.Status.Run.Seq, p.Status.Run.Rebooted = 7, 0 }), nil, 1, begin1},
+		"the run is over":                  {begins("1", ran(0, back(time.Hour)), func(p *v1alpha1.RebootPolicy) { p.Status.Run = nil }), nil, 1, begin1},
+		"another node is down":             {begins("2"), []*host{newHost("other", notReady)}, 1, begin2},
+		"without firstBatch":               {policy("workers", atMost("3")), nil, 3, grown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(tc.policy, append(tc.others, waiting...)...).plan()

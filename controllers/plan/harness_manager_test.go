@@ -294,7 +294,7 @@ func (c *cluster) putStatus(name string, p plan.Plan) {
 	before := c.policies[name]
 	after := before.DeepCopy()
 	s := &after.Status
-	s.Limit, s.Seq, s.History, s.Gates = p.Limit, max(s.Seq, p.Ledger.Seq), p.History(s.History, c.now), p.Gates
+	s.Limit, s.Seq, s.History, s.Gates = p.Limit, max(s.Seq, p.Ledger.Seq), p.History(after, c.now), p.Gates
 	p.Ledger.Enter(name, s)
 	c.putRun(name, before.Status, s, p)
 	for _, t := range p.Released() {

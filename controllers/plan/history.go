@@ -8,16 +8,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
 
 // maxHistoryBytes limits the history, which is written with every grant and sent to every watcher.
+// MaxHistory Nodes with the longest names fit that were deleted in their reboots.
 // pastBytes is the size of one entry as JSON without its names and messages.
-const maxHistoryBytes, pastBytes = 8 << 10, 352
+const maxHistoryBytes, pastBytes = 10 << 10, 352
 
 // maxUnexpected is the most reboots in the history that nobody granted. Others must not crowd out the
 // reboots by which a policy halts.
-const maxUnexpected = 5
+const maxUnexpected = 3
 
 // unexpected returns the reboots that nobody granted and that the agents of the policy's nodes report.
 func unexpected(c *choice) []v1alpha1.PastReboot {
@@ -64,21 +67,34 @@ func (p *Plan) withUnexpected(history []v1alpha1.PastReboot) []v1alpha1.PastRebo
 }
 
 // History returns the policy's history after the plan: the previous entries followed by the reboots
-// that end now. The oldest entries are dropped first.
-func (p *Plan) History(before []v1alpha1.PastReboot, now time.Time) []v1alpha1.PastReboot {
+// that end now. The oldest entries are dropped first. Those that still count as failures are dropped
+// last, because a Node that was deleted has no other record.
+func (p *Plan) History(policy *v1alpha1.RebootPolicy, now time.Time) []v1alpha1.PastReboot {
+	before := policy.Status.History
 	history := p.withUnexpected(slices.Concat(before, underway.Ended(p.Reboots, before, now)))
-	for len(history) > v1alpha1.MaxHistory || size(history) > maxHistoryBytes {
-		history = history[1:]
+	resumed, succeeded, bytes := record.Resumed(policy, now), map[string]time.Time{}, 0
+	for _, past := range history {
+		bytes += size(past)
+		if past.Result == v1alpha1.RebootSucceeded {
+			succeeded[past.Ring] = timing.Latest(succeeded[past.Ring], past.EndedAt.Time)
+		}
+	}
+	number := len(history)
+	for _, all := range []bool{false, true} {
+		history = slices.DeleteFunc(history, func(past v1alpha1.PastReboot) bool {
+			counts := past.Reason == v1alpha1.ReasonNodeGoneInReboot && past.EndedAt.After(timing.Latest(resumed, succeeded[past.Ring]))
+			if number <= v1alpha1.MaxHistory && bytes <= maxHistoryBytes || counts && !all {
+				return false
+			}
+			number, bytes = number-1, bytes-size(past)
+			return true
+		})
 	}
 	return history
 }
 
-func size(history []v1alpha1.PastReboot) int {
-	bytes := 0
-	for _, p := range history {
-		bytes += pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion) + len(p.FromKernel) + len(p.ToKernel) + len(p.Ring)
-	}
-	return bytes
+func size(p v1alpha1.PastReboot) int {
+	return pastBytes + len(p.Node) + len(p.Reason) + len(p.Message) + len(p.FromVersion) + len(p.ToVersion) + len(p.FromKernel) + len(p.ToKernel) + len(p.Ring)
 }
 
 // Run returns the run after the plan, given the status before it, and whether it is over. It

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
@@ -118,9 +119,14 @@ func TestPlan_History(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := tc.situation.plan()
-			same(t, "history", tc.want, p.History(nil, evening))
+			same(t, "history", tc.want, p.History(policy("workers"), evening))
 		})
 	}
+}
+
+// keeping sets the history.
+func keeping(history []v1alpha1.PastReboot) func(*v1alpha1.RebootPolicy) {
+	return func(p *v1alpha1.RebootPolicy) { p.Status.History = history }
 }
 
 // TestPlan_HistoryIsBounded checks that the oldest entries are dropped, by number and by size, and
@@ -134,19 +140,62 @@ func TestPlan_HistoryIsBounded(t *testing.T) {
 		return history
 	}
 	gone := one(policy("workers", holding(99, entry("new", 99)))).plan()
-	before := remembered(20, "")
-	after := gone.History(before, evening)
-	if len(after) != 20 || after[0].Node != "1" || after[19].Node != "new" || before[0].Node != "0" || len(before) != 20 {
-		t.Errorf("of 20 and one more are left %d, from %s to %s", len(after), after[0].Node, after[len(after)-1].Node)
+	before := remembered(10, "")
+	after := gone.History(policy("workers", keeping(before)), evening)
+	if len(after) != 10 || after[0].Node != "1" || after[9].Node != "new" || before[0].Node != "0" || len(before) != 10 {
+		t.Errorf("of 10 and one more are left %d, from %s to %s", len(after), after[0].Node, after[len(after)-1].Node)
 	}
-	long := gone.History(remembered(20, strings.Repeat("x", 1024)), evening)
+	long := gone.History(policy("workers", keeping(remembered(10, strings.Repeat("x", 1024)))), evening)
 	text, err := json.Marshal(long)
-	if err != nil || len(text) > 8<<10 || long[len(long)-1].Node != "new" || len(long) < 5 {
+	if err != nil || len(text) > 10<<10 || long[len(long)-1].Node != "new" || len(long) < 5 {
 		t.Errorf("%d long ones are left, %d bytes, %v", len(long), len(text), err)
 	}
-	if kept := (&plan.Plan{}).History(before, evening); len(kept) != 20 {
-		t.Errorf("%d of 20 are kept if nothing ends", len(kept))
+	if kept := (&plan.Plan{}).History(policy("workers", keeping(before)), evening); len(kept) != 10 {
+		t.Errorf("%d of 10 are kept if nothing ends", len(kept))
 	}
+}
+
+// TestPlan_HistoryKeepsDeletedNodesThatCount checks that other attempts do not crowd out a Node that was
+// deleted in its reboot, until a node of its ring comes back or an administrator resumes the policy.
+func TestPlan_HistoryKeepsDeletedNodesThatCount(t *testing.T) {
+	attempts := func(p *v1alpha1.RebootPolicy) {
+		for i := range v1alpha1.MaxHistory {
+			aborted("a", time.Duration(i-30)*time.Second)(p)
+		}
+	}
+	success := func(ring string, ended time.Duration) func(*v1alpha1.RebootPolicy) {
+		return func(p *v1alpha1.RebootPolicy) {
+			p.Status.History = append(p.Status.History, v1alpha1.PastReboot{Node: "b", Ring: ring, Result: v1alpha1.RebootSucceeded, EndedAt: at(ended)})
+		}
+	}
+	for name, tc := range map[string]struct {
+		policy *v1alpha1.RebootPolicy
+		kept   bool
+	}{
+		"nothing has come back":              {policy("workers", lost("gone", "canary", -time.Hour), attempts), true},
+		"a node of another ring came back":   {policy("workers", lost("gone", "canary", -time.Hour), success("rest", -minute), attempts), true},
+		"a node of its ring came back":       {policy("workers", lost("gone", "canary", -time.Hour), success("canary", -minute), attempts), false},
+		"a node of its ring was back before": {policy("workers", success("canary", -2*time.Hour), lost("gone", "canary", -time.Hour), attempts), true},
+		"resumed since then":                 {policy("workers", lost("gone", "canary", -time.Hour), attempts, resumedAt(-minute)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			history := (&plan.Plan{}).History(tc.policy, evening)
+			if kept := history[0].Node == "gone"; kept != tc.kept || len(history) != v1alpha1.MaxHistory {
+				t.Errorf("kept %t, want %t: %+v", kept, tc.kept, history)
+			}
+		})
+	}
+	t.Run("more than the history holds, with the longest names", func(t *testing.T) {
+		p := policy("workers")
+		for i := range v1alpha1.MaxHistory {
+			lost(strings.Repeat("n", 250)+strconv.Itoa(i), strings.Repeat("r", 63), time.Duration(i)*time.Second-time.Hour)(p)
+			p.Status.History[i].Message, p.Status.History[i].FromVersion = strings.Repeat("m", 200), strings.Repeat("v", 63)
+		}
+		gone := one(policy("workers", holding(99, entry("new", 99)))).plan()
+		if history := gone.History(p, evening); !cmp.Equal(history, p.Status.History) {
+			t.Errorf("%d are left", len(history))
+		}
+	})
 }
 
 // running sets a run that began an hour ago, with two nodes back.
@@ -195,7 +244,7 @@ func TestPlan_Run(t *testing.T) {
 }
 
 // TestPlan_HistoryOfUnexpectedReboots checks that reboots without a grant enter the history once, at
-// their time, and at most five of them.
+// their time, and at most three of them.
 func TestPlan_HistoryOfUnexpectedReboots(t *testing.T) {
 	rebootedItself := func(ago time.Duration, from, to string) func(*host) {
 		return func(h *host) {
@@ -213,11 +262,11 @@ func TestPlan_HistoryOfUnexpectedReboots(t *testing.T) {
 		return v1alpha1.PastReboot{Node: "s", Seq: 1, Result: v1alpha1.RebootSucceeded, EndedAt: at(-ago)}
 	}
 	var crowd []*host
-	var five []v1alpha1.PastReboot
+	var last []v1alpha1.PastReboot
 	for i := range 8 {
 		crowd = append(crowd, newHost(strconv.Itoa(i), rebootedItself(time.Duration(10-i)*minute, "", "")))
-		if i >= 3 {
-			five = append(five, unexpected(strconv.Itoa(i), time.Duration(10-i)*minute, "", ""))
+		if i >= 5 {
+			last = append(last, unexpected(strconv.Itoa(i), time.Duration(10-i)*minute, "", ""))
 		}
 	}
 	full := func(ago time.Duration) []v1alpha1.PastReboot {
@@ -231,22 +280,22 @@ func TestPlan_HistoryOfUnexpectedReboots(t *testing.T) {
 		hosts        []*host
 		before, want []v1alpha1.PastReboot
 	}{
-		"none":                                            {hosts: []*host{newHost("a")}},
-		"a node at rest":                                  {hosts: []*host{newHost("a", rebootedItself(5*minute, "1.0", "2.0"))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "1.0", "2.0")}},
-		"in the order of time":                            {[]*host{newHost("a", rebootedItself(5*minute, "", ""))}, []v1alpha1.PastReboot{succeeded(6 * minute), succeeded(4 * minute)}, []v1alpha1.PastReboot{succeeded(6 * minute), unexpected("a", 5*minute, "", ""), succeeded(4 * minute)}},
-		"older than all of a full history":                {[]*host{newHost("a", rebootedItself(2*time.Hour, "", ""))}, full(time.Hour), full(time.Hour)},
-		"from another boot":                               {hosts: []*host{newHost("a", rebootedItself(5*minute, "", ""), bootID("another"))}},
-		"dated by a clock that is ahead":                  {hosts: []*host{newHost("a", rebootedItself(-time.Hour, "", ""))}},
-		"with versions that do not fit a status":          {hosts: []*host{newHost("a", rebootedItself(5*minute, "not a version", strings.Repeat("1", 64)))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "", "")}},
-		"only the last five, from more than five nodes":   {hosts: crowd, want: five},
-		"only the last five in the history":               {hosts: []*host{newHost("z", rebootedItself(minute, "", ""))}, before: five, want: append(five[1:5:5], unexpected("z", minute, "", ""))},
-		"more than five in the history, none of them new": {hosts: crowd[:1], before: five, want: five},
+		"none":                                             {hosts: []*host{newHost("a")}},
+		"a node at rest":                                   {hosts: []*host{newHost("a", rebootedItself(5*minute, "1.0", "2.0"))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "1.0", "2.0")}},
+		"in the order of time":                             {[]*host{newHost("a", rebootedItself(5*minute, "", ""))}, []v1alpha1.PastReboot{succeeded(6 * minute), succeeded(4 * minute)}, []v1alpha1.PastReboot{succeeded(6 * minute), unexpected("a", 5*minute, "", ""), succeeded(4 * minute)}},
+		"older than all of a full history":                 {[]*host{newHost("a", rebootedItself(2*time.Hour, "", ""))}, full(time.Hour), full(time.Hour)},
+		"from another boot":                                {hosts: []*host{newHost("a", rebootedItself(5*minute, "", ""), bootID("another"))}},
+		"dated by a clock that is ahead":                   {hosts: []*host{newHost("a", rebootedItself(-time.Hour, "", ""))}},
+		"with versions that do not fit a status":           {hosts: []*host{newHost("a", rebootedItself(5*minute, "not a version", strings.Repeat("1", 64)))}, want: []v1alpha1.PastReboot{unexpected("a", 5*minute, "", "")}},
+		"only the last three, from more than three nodes":  {hosts: crowd, want: last},
+		"only the last three in the history":               {hosts: []*host{newHost("z", rebootedItself(minute, "", ""))}, before: last, want: append(last[1:3:3], unexpected("z", minute, "", ""))},
+		"more than three in the history, none of them new": {hosts: crowd[:1], before: last, want: last},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := one(policy("workers"), tc.hosts...).plan()
-			once := p.History(tc.before, evening)
+			once := p.History(policy("workers", keeping(tc.before)), evening)
 			same(t, "history", tc.want, once)
-			same(t, "history, once more", once, p.History(once, evening))
+			same(t, "history, once more", once, p.History(policy("workers", keeping(once)), evening))
 		})
 	}
 }

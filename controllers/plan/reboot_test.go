@@ -635,7 +635,7 @@ func TestReboots_BacksOffAfterAWithdrawnGrant(t *testing.T) {
 	s := one(p, needy("a")).snapshot()
 	s.Refused = map[string]underway.Refusal{"a": {Answer: "denied"}}
 	before := plan.Of(s)
-	p.Status.Grants, p.Status.History = nil, before.History(nil, evening)
+	p.Status.Grants, p.Status.History = nil, before.History(p, evening)
 	want := []v1alpha1.PastReboot{{
 		Node: "a", Seq: 1, Result: v1alpha1.RebootWithdrawn, Reason: v1alpha1.ReasonNodeWriteRefused, GrantedAt: e.At, EndedAt: metav1.NewTime(evening),
 		Message: "the API server refused the manager's writes to the Node: denied",

@@ -243,7 +243,7 @@ func historyCommand(s *Session) *cobra.Command {
 		Short: "Show how the last reboots of nodes ended",
 		Long: `Show how the last reboots of nodes ended, with versions and durations, the newest
 last. They come from status.history of all policies, which holds at most the last
-20 reboots of each policy. Nodes that were deleted are included.`,
+10 reboots of each policy. Nodes that were deleted are included.`,
 		Example: `  kubectl reboot history n4
   kubectl reboot history -o wide`,
 		ValidArgsFunction: completeNames(0, s.nodeNames),

@@ -234,7 +234,7 @@ var _ = Describe("forecast", func() {
 var _ = Describe("history", func() {
 	It("shows how the last reboots of a node ended", func() {
 		p := newPool(1)
-		Expect(ok("history", p.nodes[0])).To(Equal("status.history has no reboot of " + p.nodes[0] + "; it holds the last 20 of each policy.\n"))
+		Expect(ok("history", p.nodes[0])).To(Equal("status.history has no reboot of " + p.nodes[0] + "; it holds the last 10 of each policy.\n"))
 		p.needs(p.nodes[0])
 		expectPermitted(p.nodes[0], "True Granted")
 		p.starts(p.nodes[0])

@@ -22,7 +22,7 @@ type Attempt struct {
 }
 
 // Of returns everything that the policies recorded about the named nodes, or about all nodes,
-// newest last. Each policy keeps its last 20 reboots.
+// newest last.
 func Of(policies []v1alpha1.RebootPolicy, nodes ...string) []Attempt {
 	attempts := []Attempt{}
 	for i := range policies {
@@ -53,7 +53,7 @@ func Lines(attempts []Attempt, l terminal.Look, nodes ...string) []string {
 		if len(nodes) > 0 {
 			of = strings.Join(nodes, ", ")
 		}
-		return terminal.Wrap("status.history has no reboot of "+of+"; it holds the last 20 of each policy.", l.Width)
+		return terminal.Wrap("status.history has no reboot of "+of+"; it holds the last "+strconv.Itoa(v1alpha1.MaxHistory)+" of each policy.", l.Width)
 	}
 	rows := make([][]terminal.Cell, len(attempts))
 	for i, e := range attempts {

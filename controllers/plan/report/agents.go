@@ -94,7 +94,7 @@ func (c *AgentCount) Report(selected int) *AgentsHealth {
 	r := &AgentsHealth{
 		AgentsStatus: v1alpha1.AgentsStatus{
 			Summary: fmt.Sprintf("%d/%d", c.working, selected),
-			Ready: int32(c.working), Missing: int32(len(c.missing)),
+			Ready:   int32(c.working), Missing: int32(len(c.missing)),
 			Nodes: slices.Clone(c.missing[:min(len(c.missing), message.Few)]),
 		},
 		Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonAgentsReady, Message: "every node in service has a working agent",

@@ -37,9 +37,9 @@ type Batch struct {
 	Message string
 }
 
-// firstBatchOf returns how far the run has come, from its counts in the status and the reboots that end
-// with this plan. Until it grows, the nodes that have come back still count, so that no node follows
-// them.
+// firstBatchOf returns how far the run has come, from its counts in the status, the reboots that end
+// with this plan, and what Nodes show of those that the history does not hold any more. Until it grows,
+// the nodes that have come back still count, so that no node follows them.
 func firstBatchOf(r Rules, reboots []underway.Reboot, selected []*record.Node) firstBatch {
 	if r.Limits.First == 0 {
 		return firstBatch{}
@@ -74,13 +74,27 @@ func firstBatchOf(r Rules, reboots []underway.Reboot, selected []*record.Node) f
 		b.limit = b.nodes - rebooted
 		return b
 	}
-	// The history holds the last reboots. Those of the first nodes that it has lost are long over.
-	lost := int(rebooted) - len(back)
-	b.soaks(selected, back[:max(0, min(int(b.nodes)-lost, len(back)))])
+	if r.Policy.Status.Run != nil {
+		back = withShown(back, selected, r.Policy.Name, run.Seq)
+	}
+	gone := max(0, int(rebooted)-len(back)) // they have a later grant, or no Node any more
+	b.soaks(selected, back[:max(0, min(int(b.nodes)-gone, len(back)))])
 	if !b.down && !r.Now.Before(b.until) {
 		return firstBatch{}
 	}
 	return b
+}
+
+// withShown adds the reboots after number seq that only Nodes show, and sorts all by their end.
+func withShown(back []v1alpha1.PastReboot, selected []*record.Node, policy string, seq int64) []v1alpha1.PastReboot {
+	for _, n := range selected {
+		known := func(past v1alpha1.PastReboot) bool { return past.Node == n.Name }
+		if g := n.Grant; g != nil && g.Policy == policy && g.Seq > seq && n.Finished(g.Seq) && !slices.ContainsFunc(back, known) {
+			back = append(back, v1alpha1.PastReboot{Node: n.Name, EndedAt: g.At})
+		}
+	}
+	slices.SortStableFunc(back, func(a, b v1alpha1.PastReboot) int { return a.EndedAt.Compare(b.EndedAt.Time) })
+	return back
 }
 
 // soaks finds the node that soaks longest among the first ones, which are back.
