@@ -15,7 +15,7 @@ import (
 func slotsOf(c *choice, reboots []underway.Reboot) *slots.Slots {
 	s := slots.New(slots.Rules{
 		Now: c.Now, Policy: c.Policy, Zone: c.Schedule.Zone(), Ledger: c.Ledger, Rings: c.order.Rings, Limits: c.limits,
-	}, c.sharing, reboots, c.Governed)
+	}, c.Sorted, reboots)
 	for _, n := range c.active {
 		s.Count(n)
 	}

@@ -45,10 +45,8 @@ type choice struct {
 // rules are what a policy says about the reboots of its nodes, each kept by its own package.
 type rules struct {
 	limits slots.Limits
-	// sharing counts the nodes of other policies that use up the limit, too.
-	sharing slots.Others
-	order   queue.Order
-	gates   gates.Gates
+	order  queue.Order
+	gates  gates.Gates
 	// pods are the agents' reports about the pods on the nodes.
 	pods     gates.Pods
 	hours    hours.Hours
@@ -87,13 +85,10 @@ func rulesOf(s Snapshot, nodes governor.Sorted) rules {
 		hours:    hours.Hours{Now: s.Now, Policy: s.Policy, Window: s.Window, Zone: zone, Reserve: hours.Reserve(s.Policy)},
 		attempts: record.Attempts{Policy: s.Policy, Now: s.Now, Interval: s.RebootInterval}, run: run.HooksOf(s.Policy, s.Now, zone), invalid: s.Ledger.Unusable,
 	}
-	for _, n := range nodes.Sharing {
-		r.sharing.Add(n, s.Governor.Govern(n).Policy != "", len(s.Governor.Ledgers.Owners(n.Name)) > 0)
-	}
 	rings, ringsErr := queue.RingsOf(s.Policy, s.Now)
 	r.order = queue.Order{Rings: rings, Pods: r.pods, Attempts: r.attempts}
 	var limitsErr error
-	r.limits, limitsErr = slots.LimitsOf(s.Policy, s.Ledger, rings, nodes.Governed, r.sharing.Governed)
+	r.limits, limitsErr = slots.LimitsOf(s.Policy, s.Ledger, rings, nodes)
 	if text := cmp.Or(textOf(limitsErr), textOf(ringsErr), s.WindowInvalid, s.GatesInvalid, s.Governor.Invalid[s.Policy.Name]); text != "" {
 		r.invalid = block.New(v1alpha1.ReasonInvalid, "%s", text)
 	}

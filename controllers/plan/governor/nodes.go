@@ -23,7 +23,7 @@ type Sorted struct {
 	// them. The values are those policies.
 	Conflicts map[string][]string
 	// Sharing are the nodes of other policies that the limit counts, too.
-	Sharing []*record.Node
+	Sharing []Shared
 	// ControlPlane are all control-plane nodes of the cluster, by name.
 	ControlPlane []*record.Node
 	// Orphans are the nodes with an outstanding grant that the ledger has lost, by its number.
@@ -36,6 +36,17 @@ type Sorted struct {
 	// BelievedFrom is the time when the first record dated in the future becomes credible, on any
 	// node, because its grant may be this policy's. It is zero if no record is.
 	BelievedFrom time.Time
+}
+
+// Shared is a node of another policy that the limit counts, too.
+type Shared struct {
+	*record.Node
+
+	// Governed is true if one policy governs the node, and false if several conflict over it.
+	// Percentages count only the governed ones.
+	Governed bool
+	// Granted is true if the node holds a grant, or a ledger has an entry for it.
+	Granted bool
 }
 
 // Sort judges the records of the nodes, and sorts the nodes for a policy, given the ledger that
@@ -51,7 +62,7 @@ func (g Governor) Sort(policy *v1alpha1.RebootPolicy, l ledger.Ledger, nodes []*
 			n, from = numbers.Judge(n, now)
 			all.BelievedFrom = timing.Earliest(all.BelievedFrom, from)
 		}
-		all.add(n, g.Govern(n), policy, l)
+		all.add(n, g, policy, l)
 	}
 	byName := func(a, b *record.Node) int { return cmp.Compare(a.Name, b.Name) }
 	slices.SortFunc(all.ControlPlane, byName)
@@ -63,24 +74,26 @@ func (g Governor) Sort(policy *v1alpha1.RebootPolicy, l ledger.Ledger, nodes []*
 }
 
 // add sorts one node.
-func (all *Sorted) add(n *record.Node, g Governance, policy *v1alpha1.RebootPolicy, l ledger.Ledger) {
+func (all *Sorted) add(n *record.Node, g Governor, policy *v1alpha1.RebootPolicy, l ledger.Ledger) {
 	if all.Held(n) {
 		all.ByName[n.Name] = n
 	}
+	at := g.Govern(n)
 	switch {
-	case g.Policy == policy.Name:
+	case at.Policy == policy.Name:
 		all.Governed = append(all.Governed, n)
-	case slices.Contains(g.Rivals, policy.Name):
-		all.ByName[n.Name], all.Conflicts[n.Name] = n, g.Rivals
-	case g.IsOf(l.With):
-		all.Sharing = append(all.Sharing, n)
+	case slices.Contains(at.Rivals, policy.Name):
+		all.ByName[n.Name], all.Conflicts[n.Name] = n, at.Rivals
+	case at.IsOf(l.With):
+		granted := n.Outstanding() || len(g.Ledgers.Owners(n.Name)) > 0
+		all.Sharing = append(all.Sharing, Shared{Node: n, Governed: at.Policy != "", Granted: granted})
 	}
 	if n.ControlPlane {
 		all.ControlPlane = append(all.ControlPlane, n)
 	}
 	switch {
-	case !n.Outstanding() || all.Entries.Has(n.Name) || l.HeldInAnother(n) || !l.AnswersFor(n, g.Policy == policy.Name):
-	case g.Policy == policy.Name || selects(policy, n):
+	case !n.Outstanding() || all.Entries.Has(n.Name) || l.HeldInAnother(n) || !l.AnswersFor(n, at.Policy == policy.Name):
+	case at.Policy == policy.Name || selects(policy, n):
 		all.Orphans = append(all.Orphans, n)
 	default:
 		all.Unlisted = append(all.Unlisted, n)

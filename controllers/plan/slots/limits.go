@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -44,13 +45,17 @@ type Limits struct {
 	Rings map[int]int32
 }
 
-// LimitsOf returns the limits of a policy. selected are the nodes that it governs, and others is the
-// number of nodes of other policies that the ledger's limit counts, too.
-func LimitsOf(policy *v1alpha1.RebootPolicy, l ledger.Ledger, rings queue.Rings, selected []*record.Node, others int) (Limits, error) {
-	limits := Limits{Of: l.Policy.Name, Rings: map[int]int32{}}
-	invalid := limits.scale(policy, l, len(selected), others)
-	first := limits.scaleFirst(policy, len(selected))
-	return limits, cmp.Or(limits.scaleRings(rings, selected), first, invalid)
+// LimitsOf returns the limits of a policy, given its ledger, its rings and the sorted nodes.
+func LimitsOf(policy *v1alpha1.RebootPolicy, l ledger.Ledger, rings queue.Rings, nodes governor.Sorted) (Limits, error) {
+	limits, others := Limits{Of: l.Policy.Name, Rings: map[int]int32{}}, 0
+	for _, n := range nodes.Sharing {
+		if n.Governed {
+			others++
+		}
+	}
+	invalid := limits.scale(policy, l, len(nodes.Governed), others)
+	first := limits.scaleFirst(policy, len(nodes.Governed))
+	return limits, cmp.Or(limits.scaleRings(rings, nodes.Governed), first, invalid)
 }
 
 // scale computes the limits of the ledger and of the policy itself.
@@ -105,28 +110,4 @@ func (l Limits) Least() int32 {
 		return min(l.Ledger, *l.Own)
 	}
 	return l.Ledger
-}
-
-// Others are the nodes of other policies that the limit of the ledger counts, too.
-type Others struct {
-	// Governed is the number of those that one policy governs. Percentages count only these.
-	Governed int
-	// down are the unavailable ones, with the cause.
-	down map[string]string
-}
-
-// Add counts a node of another policy, or of several in conflict. granted is true if a ledger has an
-// entry for it.
-func (o *Others) Add(n *record.Node, governed, granted bool) {
-	if o.down == nil {
-		o.down = map[string]string{}
-	}
-	if governed {
-		o.Governed++
-	}
-	if n.Outstanding() || granted {
-		o.down[n.Name] = holdsGrant
-	} else if n.Unavailable() {
-		o.down[n.Name] = why(n)
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -50,8 +51,8 @@ type Slots struct {
 }
 
 // New returns slots that only the nodes of other policies hold so far. reboots are the granted reboots
-// of the policy, and selected the nodes that it governs.
-func New(r Rules, others Others, reboots []underway.Reboot, selected []*record.Node) *Slots {
+// of the policy.
+func New(r Rules, nodes governor.Sorted, reboots []underway.Reboot) *Slots {
 	s := &Slots{
 		Rules: r, share: *shareOf(r.Limits.Ledger, r.Ledger.Policy.Spec.MaxUnavailableOrDefault(), r.Ledger.Counted()),
 		rings: map[int]*share{}, busy: map[string]bool{},
@@ -59,18 +60,24 @@ func New(r Rules, others Others, reboots []underway.Reboot, selected []*record.N
 	if r.Limits.Own != nil {
 		s.own = shareOf(*r.Limits.Own, *r.Policy.Spec.OwnLimit(), " of policy "+r.Policy.Name)
 	}
-	s.first = firstBatchOf(r, reboots, selected)
+	s.first = firstBatchOf(r, reboots, nodes.Governed)
 	s.batch = s.first.share()
 	for i, limit := range r.Limits.Rings {
 		ring := r.Rings.Order[i]
 		s.rings[i] = shareOf(limit, *ring.MaxUnavailable, " of ring "+ring.Name)
 		s.rings[i].none = fmt.Sprintf("maxUnavailable of ring %s is 0: no node of it may be rebooted", ring.Name)
 	}
-	maps.Copy(s.used, others.down)
+	for _, n := range nodes.Sharing {
+		if n.Granted {
+			s.used[n.Name] = holdsGrant
+		} else if n.Unavailable() {
+			s.used[n.Name] = why(n.Node)
+		}
+	}
 	for _, e := range r.Ledger.Entries().Others {
 		s.grant(e.Node)
 	}
-	s.lastBack = s.lastBackOf(selected)
+	s.lastBack = s.lastBackOf(nodes.Governed)
 	return s
 }
 
