@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/notify"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -75,6 +76,14 @@ func (m *Metrics) zero(policy string) {
 		m.phases.WithLabelValues(policy, phase)
 	}
 	m.needAge.WithLabelValues(policy)
+	for _, event := range []v1alpha1.NotifyEvent{
+		v1alpha1.NotifyStarted, v1alpha1.NotifyFinished, v1alpha1.NotifyFailed, v1alpha1.NotifyHalted,
+		v1alpha1.NotifyUrgent, v1alpha1.NotifyDeadline, v1alpha1.NotifyRebooting, v1alpha1.NotifyBack,
+	} {
+		for _, result := range []notify.Result{notify.Sent, notify.Failed, notify.Dropped} {
+			m.notifications.WithLabelValues(policy, string(event), string(result))
+		}
+	}
 }
 
 // needs are the reasons for which engines require a reboot. Metrics use otherNeed for every other

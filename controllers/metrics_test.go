@@ -36,6 +36,8 @@ var _ = Describe("Metrics", func() {
 		results := func() []string { return labelsOf("reboot_operator_reboots_total", p.Name, "engine", "result") }
 		Eventually(results).Should(ContainElements("UpdateStaged succeeded", "SentinelPresent aborted", "Requested timed_out"))
 		Expect(countOf("reboot_operator_reboots_total", p.Name, "succeeded")).To(BeZero())
+		Expect(labelsOf("reboot_operator_notifications_total", p.Name, "event", "result")).To(ContainElements("Halted failed", "Back dropped"))
+		Expect(countOf("reboot_operator_notifications_total", p.Name, "failed")).To(BeZero())
 	})
 
 	It("count the nodes that no policy selects", func() {

@@ -43,7 +43,7 @@ func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SubjectAccessReview"), meta.RESTScopeRoot)
 	for _, kind := range []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Pod"),
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithKind("Deployment"), corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Event"),
 		coordinationv1.SchemeGroupVersion.WithKind("Lease"), policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
 	} {
 		mapper.Add(kind, meta.RESTScopeNamespace)

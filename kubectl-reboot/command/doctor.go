@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
@@ -110,6 +111,11 @@ func readCluster(ctx context.Context, s *Session, nodes ...string) (doctor.Clust
 	var budgets policyv1.PodDisruptionBudgetList
 	list(&budgets, "PodDisruptionBudgets", []doctor.Check{doctor.Budgets})
 	cluster.Budgets = budgets.Items
+	var unsent corev1.EventList // about a Node or policy, they are in this namespace
+	list(&unsent, "events", []doctor.Check{doctor.Policies}, client.InNamespace(corev1.NamespaceDefault), client.MatchingFields{
+		"reason": v1alpha1.EventNotificationFailed, "involvedObject.kind": "RebootPolicy",
+	})
+	cluster.Unsent = unsent.Items
 	readRights(ctx, c, &cluster)
 	if err := readVersion(s, &cluster); err != nil {
 		cluster.Unread[doctor.Version], cluster.Unread[doctor.Clocks] = err, err

@@ -12,11 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
 
@@ -67,10 +69,17 @@ var _ = Describe("doctor", Serial, func() {
 		budget.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: budget.Generation, ExpectedPods: 1, DesiredHealthy: 1}
 		Expect(api.Status().Update(context.Background(), budget)).To(Succeed())
 
+		deployed(&eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: p.policy}, EventTime: metav1.NowMicro(), Type: corev1.EventTypeWarning,
+			Reason: v1alpha1.EventNotificationFailed, Action: "Notify", Note: "Secret slack not found", Regarding: corev1.ObjectReference{Kind: "RebootPolicy", Name: p.policy},
+			ReportingController: "manager", ReportingInstance: "manager-1",
+		})
+
 		by := found(as("doctor", "reboot-operator-doctor"))
 		for check, all := range by {
 			Expect(all).NotTo(ContainElement(HaveField("Level", doctor.Unchecked)), string(check))
 		}
+		Expect(by[doctor.Policies]).To(ContainElement(HaveField("Message", "a service of spec.notify of policy "+p.policy+" was not notified: Secret slack not found")))
 		Expect(by[doctor.Operators]).To(HaveExactElements(HaveField("Command", "kubectl delete daemonset -n default kured")))
 		Expect(by[doctor.Manager]).To(ContainElement(HaveField("Message", ContainSubstring("no replica of the manager is Ready (Deployment default/manager)"))))
 		Expect(by[doctor.Agents]).To(HaveExactElements(HaveField("Message", ContainSubstring("the DaemonSet of the agents is missing"))))
@@ -121,7 +130,7 @@ var _ = Describe("doctor", Serial, func() {
 		applyUserRoles()
 		newPool(1)
 		by := found(as("doctor-viewer", "reboot-operator-fleet-viewer"))
-		for _, check := range []doctor.Check{doctor.Manager, doctor.Agents, doctor.Rights, doctor.Operators, doctor.Budgets, doctor.Clocks} {
+		for _, check := range []doctor.Check{doctor.Manager, doctor.Agents, doctor.Rights, doctor.Operators, doctor.Policies, doctor.Budgets, doctor.Clocks} {
 			Expect(by[check]).To(ContainElement(And(HaveField("Level", doctor.Unchecked), HaveField("Message", ContainSubstring("forbidden")))), string(check))
 		}
 		Expect(by).NotTo(HaveKey(doctor.Version))

@@ -88,6 +88,8 @@ type Cluster struct {
 	// Leases holds the Leases that the kubelets renew.
 	Leases  []coordinationv1.Lease
 	Budgets []policyv1.PodDisruptionBudget
+	// Unsent holds the events about notifications that a service did not get.
+	Unsent []corev1.Event
 	// Missing lists permissions that the operator's ServiceAccounts need but do not have.
 	Missing []Right
 	// Unread has the error for what a check needs and could not be read.

@@ -108,7 +108,10 @@ func TestExamine(t *testing.T) {
 		// want holds the check, the level, the nodes and a part of the message of each finding.
 		want []string
 	}{
-		"nothing":                           {func(*installed) {}, nil},
+		"nothing": {func(*installed) {}, nil},
+		"a service that was not notified": {func(c *installed) {
+			c.Unsent = []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: "workers"}, Message: "Secret slack not found"}, {InvolvedObject: corev1.ObjectReference{Name: "workers"}}}
+		}, []string{"Policies Warning [] a service of spec.notify of policy workers was not notified: Secret slack not found"}},
 		"an old cluster":                    {func(c *installed) { c.Minor = 30 }, []string{"Version Problem [] the operator needs 1.31"}},
 		"no impersonation":                  {func(c *installed) { c.Minor = 35 }, []string{"Version Problem [] deploy again to let them act as a ServiceAccount"}},
 		"needless rights":                   {func(c *installed) { plain(c) }, []string{"Version Warning [] deploy again to limit each to its node"}},

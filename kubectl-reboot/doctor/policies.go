@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,9 @@ func policies(c Cluster, f *findings) {
 			if level := level(n); level != "" {
 				f.add(level, n.Message, n.Command, append(n.Nodes, heldUp(n, p)...)...)
 			}
+		}
+		if i := slices.IndexFunc(c.Unsent, func(e corev1.Event) bool { return e.InvolvedObject.Name == p.Name }); i >= 0 {
+			f.add(Warning, "a service of spec.notify of policy "+p.Name+" was not notified: "+c.Unsent[i].Message, "kubectl describe rbp "+p.Name)
 		}
 	}
 }
