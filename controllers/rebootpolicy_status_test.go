@@ -88,6 +88,34 @@ func TestUrgent(t *testing.T) {
 	}
 }
 
+// TestStatusOf_Messages shows that every condition has a sentence, also if nothing is wrong, and that
+// a closed window says when it opens, or that it never does.
+func TestStatusOf_Messages(t *testing.T) {
+	opens := time.Date(2026, 6, 1, 22, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		window window.State
+		want   string
+	}{
+		"always open":          {window.State{Open: true, Always: true}, "the policy has no windows: always open"},
+		"closed":               {window.State{OpensAt: opens}, "no window is open; the next reboot may start Mon 2026-06-01 22:00:00 UTC"},
+		"closed for good":      {window.State{}, "no window is open; no window opens within 400 days: change the windows or blackouts"},
+		"blackout":             {window.State{Blackout: true, Name: "freeze", OpensAt: opens}, "blackout freeze is in force; the next reboot may start Mon 2026-06-01 22:00:00 UTC"},
+		"blackout without end": {window.State{Blackout: true, Name: "freeze"}, "blackout freeze is in force; no window opens within 400 days: change the windows or blackouts"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Halt: plan.Halt{Reason: v1alpha1.ReasonHealthy}}, tc.window, opens)
+			for _, c := range status.Conditions {
+				if c.Message == "" {
+					t.Errorf("%s=%s has no message", c.Type, c.Status)
+				}
+			}
+			if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionWindowOpen).Message; got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestStatusOf_NamesEachConflict shows that condition Accepted has the sentences of all conflicts,
 // each with the nodes that are not rebooted and those that need it.
 func TestStatusOf_NamesEachConflict(t *testing.T) {

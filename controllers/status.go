@@ -106,7 +106,7 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 }
 
 func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {
-	list := []metav1.Condition{accepted(p), windowOpen(&policy.Spec, w), progressing(p), halted(policy.Name, p)}
+	list := []metav1.Condition{accepted(p), windowOpen(&policy.Spec, w), progressing(p), halted(policy, p)}
 	if a := p.Agents; a != nil {
 		list = append(list, metav1.Condition{
 			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionStatus(a.Status), Reason: string(a.Reason), Message: a.Message,
@@ -157,13 +157,21 @@ func windowOpen(spec *v1alpha1.RebootPolicySpec, w window.State) metav1.Conditio
 	case w.Urgent:
 		return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonUrgent, urgentMessage(spec))
 	case w.Blackout:
-		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonBlackout, "blackout "+w.Name+" is in force")
+		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonBlackout, "blackout "+w.Name+" is in force; "+opening(w))
 	case !w.Open:
-		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonWindowClosed, "no window is open")
+		return condition(v1alpha1.ConditionWindowOpen, false, v1alpha1.ReasonWindowClosed, "no window is open; "+opening(w))
 	case w.Always:
 		return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonAlwaysOpen, "the policy has no windows: always open")
 	}
 	return condition(v1alpha1.ConditionWindowOpen, true, v1alpha1.ReasonWindowOpen, "window "+w.Name+" is open")
+}
+
+// opening says when the next reboot may start.
+func opening(w window.State) string {
+	if w.OpensAt.IsZero() {
+		return "no window opens within 400 days: change the windows or blackouts"
+	}
+	return "the next reboot may start " + timing.Instant(w.OpensAt)
 }
 
 // urgentMessage says until when the policy is urgent, what it ignores, and why.
@@ -210,10 +218,14 @@ func after(beginning, text string) string {
 }
 
 // halted names the nodes that failed, and the command that resumes the policy.
-func halted(policy string, p plan.Plan) metav1.Condition {
+func halted(policy *v1alpha1.RebootPolicy, p plan.Plan) metav1.Condition {
 	text := p.Halt.Message
-	if p.Halt.Halted {
-		text += plan.ResumeHint(policy)
+	switch {
+	case p.Halt.Halted:
+		text += plan.ResumeHint(policy.Name)
+	case text == "":
+		text = fmt.Sprintf("the policy halts once %s failed since the last success (maxFailures)",
+			message.Count(int(policy.Spec.MaxFailuresOrDefault()), "node has", "nodes have"))
 	}
 	return condition(v1alpha1.ConditionHalted, p.Halt.Halted, p.Halt.Reason, text)
 }

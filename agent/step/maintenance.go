@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,9 +39,9 @@ func maintenance(o Observation) []corev1.NodeCondition {
 	case o.InPhase(protocol.PhaseDraining):
 		return drainProgress(o)
 	case o.rebooted():
-		return fallen(o, v1alpha1.EventRebootSucceeded)
+		return fallen(o, v1alpha1.EventRebootSucceeded, "The node has been rebooted.")
 	}
-	return fallen(o, v1alpha1.EventDrainAborted)
+	return fallen(o, v1alpha1.EventDrainAborted, strings.TrimSpace("The attempt ended without a reboot. "+o.Record.Last().Message))
 }
 
 // HoldsUpgrades reports whether upgrades of the host must wait. They must while an attempt is or
@@ -152,13 +153,13 @@ func reportedFrom(o Observation) time.Time { return o.evictsFrom().Add(shortDrai
 
 // fallen sets the agent's conditions that are still True to False. Absent conditions and those of
 // other programs stay as they are.
-func fallen(o Observation, reason string) []corev1.NodeCondition {
+func fallen(o Observation, reason, message string) []corev1.NodeCondition {
 	var conditions []corev1.NodeCondition
 	for _, kind := range []corev1.NodeConditionType{
 		corev1.NodeDrainInProgress, corev1.NodeDrained, corev1.NodeMaintenanceInProgress,
 	} {
 		if o.holds(kind) {
-			conditions = append(conditions, condition(kind, corev1.ConditionFalse, reason, ""))
+			conditions = append(conditions, condition(kind, corev1.ConditionFalse, reason, message))
 		}
 	}
 	return conditions

@@ -47,7 +47,7 @@ func TestNodeStatusOf(t *testing.T) {
 			makeObservation(rebootedBefore, requesting("x"), reported, up, func(o *Observation) { o.Uptime = time.Minute }), NodeStatus{
 				Conditions: []corev1.NodeCondition{
 					need(makeObservation()),
-					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, ""),
+					condition(corev1.NodeMaintenanceInProgress, corev1.ConditionFalse, v1alpha1.EventRebootSucceeded, "The node has been rebooted."),
 				},
 				Labels: map[string]*string{v1alpha1.LabelRebootRequired: nil},
 				Annotations: map[string]*string{
@@ -370,11 +370,16 @@ func TestMaintenance(t *testing.T) {
 			condition(corev1.NodeMaintenanceInProgress, yes, "Rebooting", down),
 		}},
 		"after the boot": {makeObservation(rebootedBefore, all), []corev1.NodeCondition{
-			condition(corev1.NodeDrainInProgress, no, "RebootSucceeded", ""), condition(corev1.NodeDrained, no, "RebootSucceeded", ""),
-			condition(corev1.NodeMaintenanceInProgress, no, "RebootSucceeded", ""),
+			condition(corev1.NodeDrainInProgress, no, "RebootSucceeded", "The node has been rebooted."), condition(corev1.NodeDrained, no, "RebootSucceeded", "The node has been rebooted."),
+			condition(corev1.NodeMaintenanceInProgress, no, "RebootSucceeded", "The node has been rebooted."),
 		}},
 		"after an abort": {makeObservation(inPhase(1, abortedPhase), with(corev1.NodeDrainInProgress, yes, "")), []corev1.NodeCondition{
-			condition(corev1.NodeDrainInProgress, no, "DrainAborted", ""),
+			condition(corev1.NodeDrainInProgress, no, "DrainAborted", "The attempt ended without a reboot."),
+		}},
+		"after a drain that timed out": {makeObservation(inPhase(1, abortedPhase), with(corev1.NodeDrainInProgress, yes, ""), func(o *Observation) {
+			o.Record.Progress.Message = "The drain was given up: default/db-0 stayed."
+		}), []corev1.NodeCondition{
+			condition(corev1.NodeDrainInProgress, no, "DrainAborted", "The attempt ended without a reboot. The drain was given up: default/db-0 stayed."),
 		}},
 		"an unreadable progress":                               {makeObservation(all, unreadableProgress), nil},
 		"another program's conditions stay after the boot":     {makeObservation(rebootedBefore, theirs), nil},

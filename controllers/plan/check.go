@@ -197,7 +197,7 @@ func (c *choice) foresee(o *Blocked, n *record.Node) *Blocked {
 // downForLong returns the block by a node that has not been Ready for so long that somebody has to
 // repair it.
 func (c *choice) downForLong(n *record.Node) *Blocked {
-	if n.Ready || n.Deleting || c.Now.Sub(n.DownSince()) < slots.Patience {
+	if since := n.DownSince(); n.Ready || n.Deleting || since.IsZero() || c.Now.Sub(since) < slots.Patience {
 		return nil
 	}
 	if b := nodeUnavailable(c, n); b != nil {

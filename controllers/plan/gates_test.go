@@ -304,7 +304,8 @@ func TestReboots_LooksBeforeTheWindow(t *testing.T) {
 			in(0, needy("worker-1", notReady, downSince(evening.Add(-time.Hour)))), true, waits + "; then it will wait for another reason (NodeUnavailable): the node is not Ready, so a reboot could not be confirmed; repair the node first",
 			"worker-1: NodeUnavailable: the node is not Ready, so a reboot could not be confirmed; repair the node first",
 		},
-		"the policy is paused": {in(0, needy("worker-1"), paused(nil, "incident")), false, "policy workers is paused: incident", "policy workers is paused: incident"},
+		"a node that is down for an unknown time": {in(0, needy("worker-1", notReady, downSince(time.Time{}))), true, waits, ""},
+		"the policy is paused":                    {in(0, needy("worker-1"), paused(nil, "incident")), false, "policy workers is paused: incident", "policy workers is paused: incident"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
