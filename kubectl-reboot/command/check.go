@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -110,7 +111,7 @@ func refused(ctx context.Context, s *Session, p *unstructured.Unstructured) (str
 	if err != nil {
 		return "", err
 	}
-	c = client.NewDryRunClient(client.WithFieldOwner(c, fieldOwner))
+	c = client.WithFieldValidation(client.NewDryRunClient(client.WithFieldOwner(c, fieldOwner)), metav1.FieldValidationStrict)
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(p.GroupVersionKind())
 	switch err = c.Get(ctx, client.ObjectKeyFromObject(p), stored); {

@@ -31,6 +31,9 @@ import (
 // fieldOwner is the plugin's name in managedFields.
 const fieldOwner = "kubectl-reboot"
 
+// definitions is the kind of the definition of RebootPolicy.
+var definitions = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
 // kinds registers everything that the plugin reads and writes, so that it needs no discovery
 // requests.
 func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
@@ -49,6 +52,7 @@ func kinds() (*runtime.Scheme, meta.RESTMapper, error) {
 		mapper.Add(kind, meta.RESTScopeNamespace)
 	}
 	mapper.Add(v1alpha1.GroupVersion.WithKind("RebootPolicy"), meta.RESTScopeRoot)
+	mapper.Add(definitions, meta.RESTScopeRoot)
 	return scheme, mapper, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -116,11 +117,31 @@ func readCluster(ctx context.Context, s *Session, nodes ...string) (doctor.Clust
 		"reason": v1alpha1.EventNotificationFailed, "involvedObject.kind": "RebootPolicy",
 	})
 	cluster.Unsent = unsent.Items
+	if cluster.Schema, err = readSchema(ctx, c); err != nil {
+		cluster.Unread[doctor.Version] = err
+	}
 	readRights(ctx, c, &cluster)
 	if err := readVersion(s, &cluster); err != nil {
 		cluster.Unread[doctor.Version], cluster.Unread[doctor.Clocks] = err, err
 	}
 	return cluster, nil
+}
+
+// readSchema reads the schema of RebootPolicy, or nil if the cluster serves another version.
+func readSchema(ctx context.Context, c client.Client) (map[string]any, error) {
+	definition := &unstructured.Unstructured{}
+	definition.SetGroupVersionKind(definitions)
+	if err := c.Get(ctx, client.ObjectKey{Name: "rebootpolicies." + v1alpha1.GroupVersion.Group}, definition); err != nil {
+		return nil, fmt.Errorf("reading the CustomResourceDefinition: %w", err)
+	}
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions") // the API server has validated it
+	for _, version := range versions {
+		if v, _ := version.(map[string]any); v["name"] == v1alpha1.GroupVersion.Version {
+			schema, _, err := unstructured.NestedMap(v, "schema", "openAPIV3Schema")
+			return schema, err
+		}
+	}
+	return nil, nil
 }
 
 // readRights checks the permissions of the operator's ServiceAccounts.

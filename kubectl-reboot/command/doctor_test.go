@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,10 +17,13 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/hack/testenv"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/doctor"
 )
 
@@ -95,6 +100,32 @@ var _ = Describe("doctor", Serial, func() {
 		Expect(stdout).To(And(MatchRegexp(`(?m)^✗ Operators +kured runs as daemonset default/kured`), HavePrefix("✓ Version\n")))
 	})
 
+	It("finds a definition that is older, whose API server drops fields, and so does check", func() {
+		newPool(1)
+		text, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "crd", "bases", "reboot-operator.io_rebootpolicies.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		define := func(text string) {
+			definition := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(text), &definition.Object)).To(Succeed())
+			Expect(api.Patch(context.Background(), definition, client.Merge)).To(Succeed())
+		}
+		DeferCleanup(func() {
+			define(string(text))
+			Eventually(func() map[doctor.Check][]doctor.Finding { return found(func(*call) {}) }).ShouldNot(HaveKey(doctor.Version))
+		})
+		define(strings.Replace(string(text), "\n              maxUptime:\n", "\n              formerName:\n", 1))
+
+		Eventually(func() []doctor.Finding { return found(func(*call) {})[doctor.Version] }).Should(HaveExactElements(
+			HaveField("Message", ContainSubstring("the API server drops spec.maxUptime from policies"))))
+		Eventually(func() string {
+			stdout, _, err := run([]string{"check", "-f", policyFile(`{nodeSelector: {matchLabels: {checked: "yes"}}, maxUptime: 30d}`)})
+			if err == nil {
+				return ""
+			}
+			return stdout
+		}).Should(ContainSubstring(`unknown field "spec.maxUptime"`))
+	})
+
 	It("does not report a wrong clock because the API server is slow", func() {
 		p := newPool(1)
 		lease := &coordinationv1.Lease{
@@ -130,9 +161,8 @@ var _ = Describe("doctor", Serial, func() {
 		applyUserRoles()
 		newPool(1)
 		by := found(as("doctor-viewer", "reboot-operator-fleet-viewer"))
-		for _, check := range []doctor.Check{doctor.Manager, doctor.Agents, doctor.Rights, doctor.Operators, doctor.Policies, doctor.Budgets, doctor.Clocks} {
+		for _, check := range []doctor.Check{doctor.Version, doctor.Manager, doctor.Agents, doctor.Rights, doctor.Operators, doctor.Policies, doctor.Budgets, doctor.Clocks} {
 			Expect(by[check]).To(ContainElement(And(HaveField("Level", doctor.Unchecked), HaveField("Message", ContainSubstring("forbidden")))), string(check))
 		}
-		Expect(by).NotTo(HaveKey(doctor.Version))
 	})
 })

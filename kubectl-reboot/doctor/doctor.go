@@ -22,7 +22,8 @@ type Check string
 
 // The checks, in the order in which they are shown.
 const (
-	// Version checks the version of the API server, and that the deployed manifests fit it.
+	// Version checks the version of the API server and of the CustomResourceDefinition, and that the
+	// deployed manifests fit the API server.
 	Version Check = "Version"
 	// Manager checks that the manager runs and acts on the current policies.
 	Manager Check = "Manager"
@@ -88,6 +89,8 @@ type Cluster struct {
 	// Leases holds the Leases that the kubelets renew.
 	Leases  []coordinationv1.Lease
 	Budgets []policyv1.PodDisruptionBudget
+	// Schema is the OpenAPI schema of RebootPolicy in the cluster, or nil if unknown.
+	Schema map[string]any
 	// Unsent holds the events about notifications that a service did not get.
 	Unsent []corev1.Event
 	// Missing lists permissions that the operator's ServiceAccounts need but do not have.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,10 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -67,7 +70,25 @@ func healthy() *installed {
 		c.Leases = append(c.Leases, lease(name, -8*time.Second))
 	}
 	c.Budgets = []policyv1.PodDisruptionBudget{budget(2, 3)}
+	c.Schema = stored()
 	return c
+}
+
+// stored returns the schema of config/crd.
+func stored() map[string]any {
+	text, err := os.ReadFile("../../config/crd/bases/reboot-operator.io_rebootpolicies.yaml")
+	if err != nil {
+		panic(err)
+	}
+	var definition map[string]any
+	if err := yaml.Unmarshal(text, &definition); err != nil {
+		panic(err)
+	}
+	versions, _, err := unstructured.NestedSlice(definition, "spec", "versions")
+	if err != nil {
+		panic(err)
+	}
+	return versions[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 }
 
 func lease(node string, renewed time.Duration) coordinationv1.Lease {
@@ -109,6 +130,10 @@ func TestExamine(t *testing.T) {
 		want []string
 	}{
 		"nothing": {func(*installed) {}, nil},
+		"a definition without some fields": {func(c *installed) {
+			unstructured.RemoveNestedField(c.Schema, "properties", "spec", "properties", "rings", "items", "properties", "soak")
+			unstructured.RemoveNestedField(c.Schema, "properties", "status", "properties", "gates")
+		}, []string{"Version Problem [] the CustomResourceDefinition of RebootPolicy is older than this plugin: the API server drops spec.rings.soak, status.gates from policies"}},
 		"a service that was not notified": {func(c *installed) {
 			c.Unsent = []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: "workers"}, Message: "Secret slack not found"}, {InvolvedObject: corev1.ObjectReference{Name: "workers"}}}
 		}, []string{"Policies Warning [] a service of spec.notify of policy workers was not notified: Secret slack not found"}},

@@ -99,6 +99,7 @@ func plain(agent *appsv1.DaemonSet) bool {
 }
 
 func version(c Cluster, f *findings) {
+	outdated(c, f)
 	agent := c.Agent()
 	found := fmt.Sprintf("Kubernetes %d.%d", c.Major, c.Minor)
 	switch {
