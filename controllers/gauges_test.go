@@ -11,6 +11,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 )
@@ -36,7 +37,7 @@ func TestGauges_AreThoseOfTheLastPlan(t *testing.T) {
 		Blocked: []v1alpha1.BlockedNodes{{Reason: v1alpha1.ReasonPaused, Count: 4}}, RunWaits: "backup",
 	}
 	a.metrics.observe(s.Policy, plan.Plan{
-		Report: shown, Limit: 2, Halt: plan.Halt{Halted: true}, RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
+		Report: shown, Limit: 2, Halt: halt.State{Halted: true}, RunHooks: &v1alpha1.RunHooks{Stage: v1alpha1.RunBefore},
 		Gates: []v1alpha1.GateStatus{{Name: "budget", State: v1alpha1.GateFiring}, {Name: "down", State: v1alpha1.GateUnreachable}},
 	}, window.State{Open: true, Next: time.Unix(30, 0), ClosesAt: time.Unix(60, 0)}) // its name changes before it closes
 	all := map[string]map[string]float64{

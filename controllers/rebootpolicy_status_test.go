@@ -12,6 +12,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
@@ -34,7 +35,7 @@ func TestStatusOf_ResumesFromTheAnnotationOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := &v1alpha1.RebootPolicy{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			policy.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionHalted, Status: tc.before, LastTransitionTime: metav1.NewTime(before)}}
-			p := plan.Plan{Halt: plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}}
+			p := plan.Plan{Halt: halt.State{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}}
 			got := meta.FindStatusCondition(statusOf(policy, p, window.State{}, now).Conditions, v1alpha1.ConditionHalted)
 			if diff := cmp.Diff(tc.want, got.LastTransitionTime.Time); diff != "" {
 				t.Errorf("failures count from (-want +got):\n%s", diff)
@@ -103,7 +104,7 @@ func TestStatusOf_Messages(t *testing.T) {
 		"blackout without end": {window.State{Blackout: true, Name: "freeze"}, "blackout freeze is in force; no window opens within 400 days: change the windows or blackouts"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Halt: plan.Halt{Reason: v1alpha1.ReasonHealthy}}, tc.window, opens)
+			status := statusOf(&v1alpha1.RebootPolicy{}, plan.Plan{Halt: halt.State{Reason: v1alpha1.ReasonHealthy}}, tc.window, opens)
 			for _, c := range status.Conditions {
 				if c.Message == "" {
 					t.Errorf("%s=%s has no message", c.Type, c.Status)

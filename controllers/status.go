@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/window"
 	"github.com/reboot-operator/reboot-operator/internal/message"
@@ -222,7 +223,7 @@ func halted(policy *v1alpha1.RebootPolicy, p plan.Plan) metav1.Condition {
 	text := p.Halt.Message
 	switch {
 	case p.Halt.Halted:
-		text += plan.ResumeHint(policy.Name)
+		text += halt.ResumeHint(policy.Name)
 	case text == "":
 		text = fmt.Sprintf("the policy halts once %s failed since the last success (maxFailures)",
 			message.Count(int(policy.Spec.MaxFailuresOrDefault()), "node has", "nodes have"))

@@ -174,6 +174,15 @@ var needPerson = map[v1alpha1.Reason]bool{
 	v1alpha1.ReasonRecordUnreadable: true, v1alpha1.ReasonGateUnreachable: true, v1alpha1.ReasonNodeUnavailable: true,
 }
 
+// needNoAction are the reasons that need no action, because they end by themselves or a person has
+// asked for them. They come last in the status, because `kubectl get` shows only the first reason.
+var needNoAction = map[v1alpha1.Reason]bool{
+	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
+	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonJustBooted: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true,
+	v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
+	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
+}
+
 // afterHours are the checks that can fail before a window opens and that only a person can change.
 // Gates are queried later, and a node that is not Ready now may be Ready by then.
 var afterHours = slices.DeleteFunc(slices.Clone(beforeGrant), func(c check) bool {

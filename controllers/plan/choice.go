@@ -10,6 +10,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/gates"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/hours"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/queue"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
@@ -58,11 +59,11 @@ type rules struct {
 	// invalid says why the spec cannot be used, so that nothing is granted, or is nil. Admission
 	// should have refused most such specs.
 	invalid *block.Block
-	halt    Halt
+	halt    halt.State
 }
 
-// newChoice sorts a snapshot. If halt is nil, it is computed from all nodes of the snapshot.
-func newChoice(s Snapshot, halt *Halt) *choice {
+// newChoice sorts a snapshot. If halted is nil, it is computed from all nodes of the snapshot.
+func newChoice(s Snapshot, halted *halt.State) *choice {
 	c := &choice{Snapshot: s, Sorted: s.Governor.Sort(s.Policy, s.Ledger, s.Nodes, s.Now), waiting: map[string]*Blocked{}}
 	c.rules = rulesOf(s, c.Sorted)
 	for _, n := range c.Governed {
@@ -70,10 +71,10 @@ func newChoice(s Snapshot, halt *Halt) *choice {
 			c.active = append(c.active, n)
 		}
 	}
-	if halt == nil {
-		halt = new(haltOf(c.attempts, c.active, c.reboots()))
+	if halted == nil {
+		halted = new(halt.Of(c.attempts, c.active, c.reboots()))
 	}
-	c.halt = *halt
+	c.halt = *halted
 	return c
 }
 
@@ -165,4 +166,13 @@ func (c *choice) annotationsUntil(n *record.Node) time.Time {
 		_, ended = c.attempts.Ended(n)
 	}
 	return ended.Add(c.Policy.Spec.AutoscalerGraceOrDefault())
+}
+
+// needsOf returns the annotations that a governed node should show.
+func needsOf(c *choice, n *record.Node) record.Needs {
+	needs := record.Needs{Conditions: c.conditions}
+	if most := record.MaxUptime(&c.Policy.Spec, n.Name); most > 0 {
+		needs.MaxUptime = most.String()
+	}
+	return needs
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
@@ -97,11 +98,11 @@ func TestReboots_Halt(t *testing.T) {
 	strict := func(mods ...func(*v1alpha1.RebootPolicy)) *v1alpha1.RebootPolicy {
 		return policy("workers", append(options(maxFailures(1)), mods...)...)
 	}
-	healthy, resumed := plan.Halt{Reason: v1alpha1.ReasonHealthy}, plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}
-	haltedBy := func(message string) plan.Halt {
-		return plan.Halt{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
+	healthy, resumed := halt.State{Reason: v1alpha1.ReasonHealthy}, halt.State{Reason: v1alpha1.ReasonResumed, Message: "resumed: fixed"}
+	haltedBy := func(message string) halt.State {
+		return halt.State{Halted: true, Reason: v1alpha1.ReasonTooManyFailures, Message: message}
 	}
-	haltedByA := func(reason v1alpha1.Reason) plan.Halt {
+	haltedByA := func(reason v1alpha1.Reason) halt.State {
 		return haltedBy("1 node failed since the last success (maxFailures is 1): a (" + string(reason) + ")")
 	}
 	goneInReboot := entry("a", 5)
@@ -120,12 +121,12 @@ func TestReboots_Halt(t *testing.T) {
 	}
 	cases := map[string]struct {
 		situation situation
-		want      plan.Halt
+		want      halt.State
 	}{
 		"nothing failed":                        {one(policy("workers"), needy("a")), healthy},
 		"one node failed, and maxFailures is 2": {one(policy("workers"), needy("a", drainFailed(-minute)), needy("b")), healthy},
 		"halted, with the condition's message but without the command": {
-			one(policy("workers", was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "1 node failed"+plan.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
+			one(policy("workers", was(metav1.ConditionTrue, v1alpha1.ReasonTooManyFailures, "1 node failed"+halt.ResumeHint("workers"), -minute)), needy("a")), haltedBy("1 node failed"),
 		},
 		"two failed": {
 			one(policy("workers"), needy("b", drainFailed(-minute)), needy("a", drainFailed(-time.Hour)), needy("c")),
@@ -229,11 +230,11 @@ func TestReboots_Halt(t *testing.T) {
 			one(policy("workers", halted, resume("fixed")), needy("a", drainFailed(0)), needy("b", drainFailed(0))), resumed,
 		},
 		"an administrator resumes without a reason: the shell drops the value, so it must count": {
-			one(policy("workers", halted, resume("")), needy("a")), plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
+			one(policy("workers", halted, resume("")), needy("a")), halt.State{Reason: v1alpha1.ReasonResumed, Message: "resumed: no reason given"},
 		},
 		"an administrator resumes with a text that is too long for a status": {
 			one(policy("workers", resume(strings.Repeat("x", 40_000))), needy("a")),
-			plan.Halt{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
+			halt.State{Reason: v1alpha1.ReasonResumed, Message: "resumed: " + strings.Repeat("x", 509) + "…"},
 		},
 		"resumed, and failures before that do not count": {
 			one(strict(resumedAt(-minute), lastReboot(-time.Hour)), needy("a", drainFailed(-2*minute))), resumed,

@@ -20,11 +20,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/ledger"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
 )
 
@@ -48,7 +51,7 @@ type Plan struct {
 	// Markers are the markers of nodes that show the wrong ones, in the order in which the nodes
 	// take turns.
 	Markers []record.Markers
-	Halt    Halt
+	Halt    halt.State
 	// Invalid says why the spec cannot be used, so that nothing is granted, or is nil. Its reason is
 	// Invalid or SharedPolicyNotFound.
 	Invalid *block.Block
@@ -66,63 +69,6 @@ type Plan struct {
 	Next time.Time
 
 	Report
-}
-
-// Of makes the plan for one policy.
-func Of(s Snapshot) Plan { return choose(s).plan }
-
-// WithBlocked returns the plan, and for each node that waits, by name, the reason.
-func WithBlocked(s Snapshot) (Plan, map[string]*Blocked) {
-	c := choose(s)
-	return c.plan, c.waiting
-}
-
-// choose follows the granted reboots, chooses among the nodes that wait, and reports on both.
-func choose(s Snapshot) *choice {
-	c := newChoice(s, nil)
-	c.underWay()
-	c.adopt()
-	c.slots = slotsOf(c, c.plan.Reboots)
-	c.grant()
-	nextRun(c)
-	if c.lent {
-		c.slots = slotsOf(c, c.plan.Reboots) // free the slots that were lent
-	}
-	c.answer()
-	c.report()
-	return c
-}
-
-// underWay decides about the granted reboots.
-func (c *choice) underWay() {
-	reboots := c.reboots()
-	crowdOut(c, reboots)
-	c.plan = Plan{
-		Limit: c.limits.Least(), LimitOf: c.limits.Of, Ledger: c.Ledger.After(c.Policy, c.limits.Ledger, staying(reboots)), Reboots: reboots, Halt: c.halt, Invalid: c.invalid,
-	}
-	for _, n := range c.Unlisted {
-		c.plan.Unlisted = append(c.plan.Unlisted, c.reboot(c.entry(n)))
-	}
-}
-
-// staying returns the entries of the reboots that go on.
-func staying(reboots []underway.Reboot) []v1alpha1.LedgerEntry {
-	var entries []v1alpha1.LedgerEntry
-	for _, t := range reboots {
-		if t.Action != underway.ReleaseEntry {
-			entries = append(entries, t.Entry)
-		}
-	}
-	return entries
-}
-
-// answer decides what each node shows, and whether gates are needed for that.
-func (c *choice) answer() {
-	p := &c.plan
-	p.Decisions, p.Markers = decisions(c), markersOf(c)
-	if waitsForGates(p, c.waiting) {
-		p.WaitsForGates, p.Gates = c.gates.Any(), c.gates.Status()
-	}
 }
 
 // UnderWay returns the Reboots and the Unlisted.
@@ -143,57 +89,45 @@ func (p *Plan) Released() []underway.Reboot {
 	return slices.DeleteFunc(slices.Clone(p.Reboots), func(t underway.Reboot) bool { return t.Action != underway.ReleaseEntry })
 }
 
-// adopt takes outstanding grants back into a ledger that has lost them: when a new leader has read
-// the Nodes, or when the status was wiped. A grant that the agent has not begun is withdrawn, and
-// so cancelled.
-func (c *choice) adopt() {
-	for _, n := range c.Orphans {
-		c.plan.Ledger.Adopt(c.tagged(protocol.Adopt(n.Record, n.Name, c.Now), n))
-	}
-}
-
-// grant chooses among the nodes that need a reboot, and records why each other one waits.
-func (c *choice) grant() {
-	for i, ring := range c.order.Rings.Split(c.active) {
-		c.grantAmong(ring)
-		if c.unfinished == nil && i < len(c.order.Rings.Order) {
-			c.unfinished = unfinished(c, c.order.Rings.Order[i], ring)
-		}
-	}
-}
-
-// grantAmong chooses among the nodes of one ring.
-func (c *choice) grantAmong(ring []*record.Node) {
-	c.ahead = nil
-	var candidates []*record.Node
-	for _, n := range ring {
-		if !n.NeedsReboot() || c.Held(n) {
-			continue
-		}
-		if o := c.first(beforeGrant, n); o != nil {
-			c.waiting[n.Name] = c.foresee(o, n)
-			continue
-		}
-		candidates = append(candidates, n)
-	}
-	c.order.Sort(candidates)
-	for _, n := range candidates {
-		o := c.first(turn, n)
-		if o.reaches(fleetChecks) {
-			// The node is next, but a check that blocks all nodes may still block it. The nodes
-			// after it are judged as if it were down, and keep their reports.
-			c.slots.Take(n)
-			c.lent = c.lent || o != nil
-		}
-		if o != nil {
-			c.waiting[n.Name] = o
-			if c.ahead == nil && o.Reason == v1alpha1.ReasonDomainBusy {
-				c.ahead = n
-			}
-			continue
-		}
-		e := c.tagged(protocol.Enter(c.plan.Ledger.Seq, n.Record, n.Name, n.BootID, c.Now), n)
-		e.NeedSince, e.OSVersion, e.KernelVersion, e.Try = n.NeedSince(), n.OSVersion, n.Kernel, c.pods.Tries(n) > 0
-		c.plan.Ledger.Grant(e)
-	}
+// Report is the part of a plan that is only shown, by conditions, status, events, metrics and screens.
+type Report struct {
+	// Window is status.window: windows, pause and halt in one word.
+	Window  v1alpha1.WindowState
+	Counts  v1alpha1.NodeCounts
+	Blocked []v1alpha1.BlockedNodes
+	// Versions counts the OS versions that the nodes run.
+	Versions []v1alpha1.SystemVersions
+	// Agents reports on the nodes' agents, or is nil while their pods have not been read.
+	Agents *report.AgentsHealth
+	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
+	Deadlines *report.DeadlinesHealth
+	// Conflicts are the nodes that several policies of the same priority select, this one among
+	// them, by those policies.
+	Conflicts []governor.Conflict
+	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
+	// governs, by the name of that policy.
+	Withheld map[string][]string
+	// Holders lists the nodes that use slots. Unavailable are those that keep others waiting without
+	// a grant.
+	Holders     string
+	Unavailable []slots.Unavailable
+	// Failures are the failed attempts on nodes that still need their reboot.
+	Failures []Failure
+	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History
+	// takes those that are new.
+	Unexpected []v1alpha1.PastReboot
+	// Silent are the nodes in service that do not report whether they need a reboot, by name.
+	Silent []string
+	// Ignored are the nodes with a condition of spec.nodeConditions that lasts and does not count, by
+	// name.
+	Ignored []string
+	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
+	Stall *block.Stall
+	// RunWaits says which hooks of the run have not approved yet, or is empty.
+	RunWaits string
+	// OldestPending is the time since which the longest-waiting node has needed its reboot, or zero
+	// if none waits.
+	OldestPending time.Time
+	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
+	Batch *slots.Batch
 }

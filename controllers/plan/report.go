@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/governor"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/report"
@@ -17,49 +16,6 @@ import (
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 )
-
-// Report is the part of a plan that is only shown, by conditions, status, events, metrics and screens.
-type Report struct {
-	// Window is status.window: windows, pause and halt in one word.
-	Window  v1alpha1.WindowState
-	Counts  v1alpha1.NodeCounts
-	Blocked []v1alpha1.BlockedNodes
-	// Versions counts the OS versions that the nodes run.
-	Versions []v1alpha1.SystemVersions
-	// Agents reports on the nodes' agents, or is nil while their pods have not been read.
-	Agents *report.AgentsHealth
-	// Deadlines reports on the nodes' deadlines, or is nil if the policy has none.
-	Deadlines *report.DeadlinesHealth
-	// Conflicts are the nodes that several policies of the same priority select, this one among
-	// them, by those policies.
-	Conflicts []governor.Conflict
-	// Withheld are the nodes that this policy selects but an invalid policy of higher priority
-	// governs, by the name of that policy.
-	Withheld map[string][]string
-	// Holders lists the nodes that use slots. Unavailable are those that keep others waiting without
-	// a grant.
-	Holders     string
-	Unavailable []slots.Unavailable
-	// Failures are the failed attempts on nodes that still need their reboot.
-	Failures []Failure
-	// Unexpected are reboots of the policy's nodes that nobody granted, the oldest first. History
-	// takes those that are new.
-	Unexpected []v1alpha1.PastReboot
-	// Silent are the nodes in service that do not report whether they need a reboot, by name.
-	Silent []string
-	// Ignored are the nodes with a condition of spec.nodeConditions that lasts and does not count, by
-	// name.
-	Ignored []string
-	// Stall describes nodes that have used up the limit for long without being rebooted, or is nil.
-	Stall *block.Stall
-	// RunWaits says which hooks of the run have not approved yet, or is empty.
-	RunWaits string
-	// OldestPending is the time since which the longest-waiting node has needed its reboot, or zero
-	// if none waits.
-	OldestPending time.Time
-	// Batch is the limit of a run with concurrency.firstBatch, or nil if it does not limit the run.
-	Batch *slots.Batch
-}
 
 // report adds what is only shown, and when the plan changes by itself.
 func (c *choice) report() {
@@ -156,15 +112,6 @@ func blockedBy(decisions []Decision) []v1alpha1.BlockedNodes {
 	return blocked
 }
 
-// needNoAction are the reasons that need no action, because they end by themselves or a person has
-// asked for them. They come last in the status, because `kubectl get` shows only the first reason.
-var needNoAction = map[v1alpha1.Reason]bool{
-	v1alpha1.ReasonNodePaused: true, v1alpha1.ReasonPaused: true, v1alpha1.ReasonBlackout: true, v1alpha1.ReasonWindowClosed: true,
-	v1alpha1.ReasonWindowTooShort: true, v1alpha1.ReasonJustBooted: true, v1alpha1.ReasonBackingOff: true, v1alpha1.ReasonRingWaits: true,
-	v1alpha1.ReasonBlockingPod: true, v1alpha1.ReasonWaitingForHook: true,
-	v1alpha1.ReasonControlPlaneGuard: true, v1alpha1.ReasonDomainBusy: true, v1alpha1.ReasonBudgetExhausted: true, v1alpha1.ReasonSpacing: true, v1alpha1.ReasonDryRun: true,
-}
-
 // next returns the next time at which the plan changes by itself, given the time when the next node
 // counts as missing its agent.
 func (c *choice) next(missedAt time.Time) time.Time {
@@ -236,4 +183,16 @@ func waitsForGates(p *Plan, waiting map[string]*Blocked) bool {
 		}
 	}
 	return false
+}
+
+// ignoredConditions returns the nodes with a condition that lasts and does not count, by name.
+func ignoredConditions(c *choice) []string {
+	var names []string
+	for _, n := range c.Governed {
+		if n.RequiredReason == v1alpha1.ReasonConditionIgnored {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

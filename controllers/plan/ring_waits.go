@@ -6,6 +6,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/block"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 )
@@ -70,7 +71,7 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *block.Bl
 			}
 		}
 	}
-	lost := lostIn(c.attempts, ring.Name, c.plan.Reboots)
+	lost := halt.LostIn(c.attempts, ring.Name, c.plan.Reboots)
 	switch {
 	case len(lost) > 0:
 		return block.New(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+

@@ -16,7 +16,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/protocol"
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
-	"github.com/reboot-operator/reboot-operator/controllers/plan"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/halt"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 )
 
@@ -269,7 +269,7 @@ func haltOf(p *v1alpha1.RebootPolicy) string {
 		return ""
 	}
 	halted := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionHalted)
-	return described("halted", strings.TrimSuffix(halted.Message, plan.ResumeHint(p.Name)))
+	return described("halted", strings.TrimSuffix(halted.Message, halt.ResumeHint(p.Name)))
 }
 
 func described(subject, why string) string {
