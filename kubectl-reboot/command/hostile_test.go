@@ -133,7 +133,7 @@ var _ = Describe("What a node reports is harmless to a terminal", func() {
 	It("in what request quotes", func() {
 		p := newPool(1, paused)
 		p.annotates(p.nodes[0], v1alpha1.AnnotationRebootRequested, hostile)
-		output := ok("request", p.nodes[0], "--reason=why")
+		output := stays(v1alpha1.ReasonPaused, "request", p.nodes[0], "--reason=why")
 		Expect(output).To(ContainSubstring("reboot already requested (" + shown))
 		Expect(controls.FindAllString(output, -1)).To(BeEmpty(), "%q", output)
 	})

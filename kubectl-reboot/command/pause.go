@@ -125,8 +125,12 @@ func (r pausing) node(n *corev1.Node) (string, error) {
 		return "already " + done, nil
 	}
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationPaused, value)
-	if phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) == protocol.PhaseDraining {
-		return fmt.Sprintf("%s; its drain goes on; to stop it, run: %s", done, r.session.command("kubectl reboot abort %s", n.Name)), nil
+	switch phaseOf(protocol.RecordOf(n), n.Status.NodeInfo.BootID) {
+	case protocol.PhaseDraining:
+		done += "; its drain goes on; to stop it, run: " + r.session.command("kubectl reboot abort %s", n.Name)
+	case protocol.PhaseRebooting:
+		done += "; its reboot has begun and cannot be stopped"
+	case protocol.PhaseAborted: // nothing is in progress
 	}
 	return done, nil
 }
@@ -147,7 +151,7 @@ func instant(text string, now time.Time) (metav1.Time, error) {
 }
 
 func resumeCommand(s *Session) *cobra.Command {
-	w := writeOptions{session: s}
+	w := writeOptions{session: s, reboots: true}
 	r := resumption{session: s}
 	cmd := &cobra.Command{
 		Use:   "resume (POLICY|NODE... | -l SELECTOR | --all)",

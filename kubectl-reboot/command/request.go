@@ -55,6 +55,7 @@ node has begun, the node is rebooted anyway; kubectl reboot abort stops that.`,
 			case strings.HasPrefix(reason, v1alpha1.UrgentPrefix):
 				return fmt.Errorf("--reason begins with %s, which makes a request urgent: use --urgent, or give the reason in other words", v1alpha1.UrgentPrefix)
 			}
+			w.reboots = true
 			if urgent {
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}

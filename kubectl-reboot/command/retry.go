@@ -14,7 +14,7 @@ import (
 )
 
 func retryCommand(s *Session) *cobra.Command {
-	w := writeOptions{session: s}
+	w := writeOptions{session: s, reboots: true}
 	cmd := &cobra.Command{
 		Use:   "retry (NODE... | -l SELECTOR | --all)",
 		Short: "Try failed nodes again without waiting for the back-off",
@@ -59,6 +59,6 @@ func retryNodes(ctx context.Context, w *writeOptions, arguments []string) error 
 			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRetry, strconv.FormatInt(attempt, 10))
 			return "retried", nil
 		}
-		return "does not back off", nil
+		return "does not back off; to see what it waits for, run: " + w.session.command("kubectl reboot explain %s", n.Name), nil
 	}, nil))
 }

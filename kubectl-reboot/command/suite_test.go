@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers"
 	"github.com/reboot-operator/reboot-operator/hack/embedded"
 	"github.com/reboot-operator/reboot-operator/hack/testenv"
@@ -148,6 +149,16 @@ func ok(args ...string) string {
 	stdout, stderr, err := run(args)
 	Expect(err).NotTo(HaveOccurred(), stderr)
 	Expect(stderr).To(BeEmpty())
+	return stdout
+}
+
+// stays calls the plugin and expects it to succeed, with warnings that nodes will not be rebooted for
+// the reason.
+func stays(reason v1alpha1.Reason, args ...string) string {
+	GinkgoHelper()
+	stdout, stderr, err := run(args)
+	Expect(err).NotTo(HaveOccurred(), stderr)
+	Expect(stderr).To(MatchRegexp(`^(warning: \S+ will not be rebooted: ` + string(reason) + `: .*; see kubectl reboot explain \S+ --kubeconfig=\S+\n)+$`))
 	return stdout
 }
 

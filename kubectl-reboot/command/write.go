@@ -19,7 +19,9 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/internal/message"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/moment"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/terminal"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/timetable"
 )
 
 // The values of --dry-run.
@@ -45,6 +47,8 @@ type writeOptions struct {
 	// nothing is asked.
 	question string
 	yes      bool
+	// reboots means that reboots of the written nodes should follow.
+	reboots bool
 }
 
 // ask makes the command ask before it writes to the objects that -l or --all selects.
@@ -120,7 +124,7 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 			return err
 		}
 	}
-	var written []client.Object
+	var written, expected []client.Object
 	errs := forEach(ctx, len(objects), func(i int) error {
 		object := objects[i]
 		if object == nil {
@@ -128,6 +132,7 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 				return err
 			}
 		}
+		version := object.GetResourceVersion()
 		done, err := w.write(ctx, c, object, e)
 		if err != nil {
 			return err
@@ -136,16 +141,48 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 			return err
 		}
 		written = append(written, object)
+		if w.named() || object.GetResourceVersion() != version {
+			expected = append(expected, object)
+		}
 		return nil
 	})
 	switch {
 	case len(written) == 0 || w.dryRun != dryRunNone:
 	case w.wait.on:
 		errs = append(errs, w.wait.follow(ctx, w.session, written))
+	case w.reboots:
+		w.warnOfStays(ctx, expected)
 	default:
 		w.session.warn(readManager(ctx, c))
 	}
 	return errors.Join(errs...)
+}
+
+// mostWarnings is the number of nodes that warnings name.
+const mostWarnings = 10
+
+// warnOfStays warns of nodes that will not be rebooted until a person has done something else. It
+// says nothing if the fleet cannot be read, because the write has succeeded.
+func (w *writeOptions) warnOfStays(ctx context.Context, expected []client.Object) {
+	f, err := w.session.fleet(ctx)
+	if err != nil {
+		return
+	}
+	w.session.warn(f.Manager)
+	var names []string
+	for _, object := range expected {
+		if _, ok := object.(*corev1.Node); ok {
+			names = append(names, object.GetName())
+		}
+	}
+	stays := timetable.Stays(f, names)
+	for _, s := range stays[:min(len(stays), mostWarnings)] {
+		fmt.Fprintf(w.session.ErrOut, "warning: %s will not be rebooted: %s: %s; see %s\n", s.Node, s.Reason, moment.Local(s.Message, w.session.Zone),
+			w.session.command("kubectl reboot explain %s", s.Node))
+	}
+	if more := len(stays) - mostWarnings; more > 0 {
+		fmt.Fprintf(w.session.ErrOut, "warning: %s will not be rebooted\n", message.Count(more, "more node", "more nodes"))
+	}
 }
 
 // forEach does something for each of many objects. It continues after an error, and stops when the

@@ -80,6 +80,22 @@ func (f Fleet) Looked(pods map[string]protocol.PreflightReport) Fleet {
 	return all
 }
 
+// Needing returns the fleet as if the agents of these nodes had reported that they need a reboot.
+func (f Fleet) Needing(names []string) Fleet {
+	nodes := slices.Clone(f.nodes)
+	for i := range nodes {
+		if n := &nodes[i]; slices.Contains(names, n.Name) && !f.views[i].NeedsReboot() {
+			n.Status.Conditions = slices.DeleteFunc(slices.Clone(n.Status.Conditions), func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeRebootRequired })
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: v1alpha1.NodeRebootRequired, Status: corev1.ConditionTrue, Reason: string(v1alpha1.ReasonRequested), LastTransitionTime: metav1.NewTime(f.Now),
+			})
+		}
+	}
+	all := New(f.Policies, nodes, f.Now)
+	all.Manager = f.Manager
+	return all
+}
+
 // Policy returns the named policy, or nil.
 func (f Fleet) Policy(name string) *v1alpha1.RebootPolicy {
 	i := slices.IndexFunc(f.Policies, func(p v1alpha1.RebootPolicy) bool { return p.Name == name })

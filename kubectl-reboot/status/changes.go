@@ -251,6 +251,7 @@ func (p Progress) Lines(before Progress, zone *time.Location) []string {
 		})
 		noticed(about(was.Notices), about(policy.Notices), add)
 	}
+	noticed(about(before.status.Notices), about(p.status.Notices), add)
 	if current := p.String(); before.Nodes == 0 || current != before.String() {
 		lines = append(lines, clock+"  "+current)
 	}

@@ -135,11 +135,13 @@ func TestProgress_Notices(t *testing.T) {
 	f := fleet.New([]v1alpha1.RebootPolicy{Policy("w")}, []corev1.Node{
 		Node("n1", "w", Needs(time.Hour), blocked(v1alpha1.ReasonCoordinatorConflict, "kured is active")),
 		Node("n2", "w", Needs(time.Hour), blocked(v1alpha1.ReasonCoordinatorConflict, "FLUO is active")),
+		Node("n3", "other", Needs(time.Hour)),
 	}, Now)
-	progress := status.ProgressOf(f, map[string]bool{"n1": true}, func(*corev1.Node, *record.Node) string { return "in need of a reboot" })
+	progress := status.ProgressOf(f, map[string]bool{"n1": true, "n3": true}, func(*corev1.Node, *record.Node) string { return "in need of a reboot" })
 	want := []string{
 		"Mon 15:48:00  needs you: n1: CoordinatorConflict: kured is active. Run: kubectl reboot explain n1",
-		"Mon 15:48:00  0 of 1 done, 1 CoordinatorConflict",
+		"Mon 15:48:00  needs you: no policy selects n3, but a reboot is needed there. Run: kubectl reboot explain n3",
+		"Mon 15:48:00  0 of 2 done, 1 CoordinatorConflict, 1 NoPolicy",
 	}
 	if diff := cmp.Diff(want, progress.Lines(status.Progress{}, time.UTC)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

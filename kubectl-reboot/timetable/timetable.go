@@ -13,6 +13,7 @@ import (
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
 	"github.com/reboot-operator/reboot-operator/controllers/forecast"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/internal/message"
 	"github.com/reboot-operator/reboot-operator/internal/timing"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/calendar"
@@ -67,6 +68,47 @@ func Of(f fleet.Fleet, policy *v1alpha1.RebootPolicy) Timetable {
 	}
 	t.Calendar, t.Always = c.Periods, c.Always
 	return t
+}
+
+// Stays returns which of the nodes would not be rebooted if they needed it, until a person or another
+// system does something, by name.
+func Stays(f fleet.Fleet, names []string) []forecast.Stay {
+	needing := f.Needing(names)
+	var stays []forecast.Stay
+	add := func(s forecast.Stay) {
+		if slices.Contains(names, s.Node) && !slices.ContainsFunc(stays, func(other forecast.Stay) bool { return other.Node == s.Node }) {
+			stays = append(stays, s)
+		}
+	}
+	for _, n := range f.Views() {
+		policy := f.Policy(f.Governor.Govern(n).Policy)
+		switch {
+		case n.NeedsReboot():
+		case n.Windows:
+			add(forecast.Stay{Node: n.Name, Reason: v1alpha1.ReasonAgentsMissing, Message: "agents cannot run on Windows"})
+		case !n.Reports(), policy != nil && fleet.AgentMissing(policy.Status.Nodes.Agents, n.Name):
+			add(forecast.Stay{Node: n.Name, Reason: v1alpha1.ReasonAgentsMissing, Message: "no working agent has reported from the node"})
+		}
+	}
+	for _, d := range needing.Ungoverned() {
+		add(forecast.Stay{Node: d.Node, Reason: d.Reason, Message: d.Message})
+	}
+	for i := range needing.Policies {
+		p := &needing.Policies[i]
+		if !slices.ContainsFunc(f.Governed(p.Name), func(n *record.Node) bool { return slices.Contains(names, n.Name) }) {
+			continue
+		}
+		for _, s := range forecast.Of(needing.Snapshot(p), forecast.Quick).Stays {
+			add(s)
+		}
+		if p.Spec.ModeOrDefault() == v1alpha1.ModeDryRun {
+			for _, n := range f.Governed(p.Name) {
+				add(forecast.Stay{Node: n.Name, Reason: v1alpha1.ReasonDryRun, Message: "policy " + p.Name + " is in mode DryRun"})
+			}
+		}
+	}
+	slices.SortFunc(stays, func(a, b forecast.Stay) int { return strings.Compare(a.Node, b.Node) })
+	return stays
 }
 
 // calendarTo returns the windows of a policy up to a time, and a few more. Some of them may have no
