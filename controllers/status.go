@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,6 +53,9 @@ func statusOf(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State, now ti
 		c.LastTransitionTime = metav1.NewTime(now)
 		meta.SetStatusCondition(&status.Conditions, c)
 	}
+	slices.SortStableFunc(status.Conditions, func(a, b metav1.Condition) int {
+		return cmp.Compare(slices.Index(order, a.Type), slices.Index(order, b.Type))
+	})
 	if _, resumed := policy.Annotations[v1alpha1.AnnotationResume]; resumed {
 		// Failures count from here on, even if the policy had not halted.
 		meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionHalted).LastTransitionTime = metav1.NewTime(now)
@@ -104,6 +108,13 @@ func lastReboot(policy *v1alpha1.RebootPolicy, p plan.Plan, now time.Time) *meta
 		}
 	}
 	return last
+}
+
+// order is the order of the conditions, which kubectl describe keeps: those that may need a person come
+// first. It does not depend on their status, so that a diff shows only what changed.
+var order = []string{
+	v1alpha1.ConditionHalted, v1alpha1.ConditionAccepted, v1alpha1.ConditionAgentsReady, v1alpha1.ConditionDeadlineNear,
+	v1alpha1.ConditionProgressing, v1alpha1.ConditionWindowOpen,
 }
 
 func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {

@@ -10,7 +10,7 @@ const FirstYear, LastYear = 2000, 9999
 // Only the manager writes it, always with the resourceVersion that it read.
 // The ledger in it (limit, seq, grants) keeps two leaders from exceeding the limit.
 type RebootPolicyStatus struct {
-	// conditions are Accepted, WindowOpen, Progressing, Halted, AgentsReady and DeadlineNear.
+	// conditions are Halted, Accepted, AgentsReady, DeadlineNear, Progressing and WindowOpen.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
