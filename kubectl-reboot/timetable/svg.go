@@ -3,6 +3,7 @@ package timetable
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,20 +25,21 @@ const (
 	barHeight = 11.0
 	// mostStays is the maximum number of named nodes that stay.
 	mostStays = 6
-	// labelRunes is the maximum length of a label.
-	labelRunes = 26
+	// labelRunes is the maximum length of a label, and textRunes that of a line of text.
+	labelRunes, textRunes = 26, 170
+	lineHeight            = 16.0
 )
 
 // Style is the style sheet of the picture, for light and dark mode. Colors carry no information
 // that positions and tooltips do not carry.
 const Style = `
 .ground{fill:#ffffff}text{font:11px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif;fill:#1f2937}
-.title{font-size:15px;font-weight:600}.quiet{fill:#6b7280}.end{text-anchor:end}.middle{text-anchor:middle}
+.title{font-size:15px;font-weight:600}.quiet{fill:#6b7280}.over{paint-order:stroke;stroke:#ffffff;stroke-width:4px}.end{text-anchor:end}.middle{text-anchor:middle}
 .open{fill:#e8f1fd}.shut{fill:#f3f4f6}.freeze{fill:#fde8e8}.stripe{fill:#000000;fill-opacity:.035}
 .tick{stroke:#cbd5e1;stroke-width:1}.now{stroke:#dc2626;stroke-width:1.5}.nowtext{fill:#dc2626}.jump{stroke:#7c3aed;stroke-width:1;stroke-dasharray:4 3}
 .before{fill:#94a3b8}.drain{fill:#d97706}.reboot{fill:#7c3aed}.settle{fill:#16a34a}.several{fill:#2563eb}
 @media (prefers-color-scheme:dark){
-.ground{fill:#0f172a}text{fill:#e5e7eb}.quiet{fill:#9ca3af}.open{fill:#172a46}.shut{fill:#1e293b}.freeze{fill:#3f1d24}
+.ground{fill:#0f172a}text{fill:#e5e7eb}.quiet{fill:#9ca3af}.over{stroke:#0f172a}.open{fill:#172a46}.shut{fill:#1e293b}.freeze{fill:#3f1d24}
 .stripe{fill:#ffffff;fill-opacity:.04}.tick{stroke:#475569}.now{stroke:#f87171}.nowtext{fill:#f87171}.jump{stroke:#c4b5fd}
 .before{fill:#94a3b8}.drain{fill:#f59e0b}.reboot{fill:#a78bfa}.settle{fill:#4ade80}.several{fill:#60a5fa}}
 `
@@ -73,19 +75,27 @@ func draw(t Timetable, zone *time.Location, style string, edge float64) string {
 	p.rows = rows(drawn, zone)
 	p.shared = len(p.rows) < len(drawn)
 	p.width = leftEdge + max(plot, plotWidth) + rightEdge
-	p.bottom = top + rowHeight*float64(len(p.rows))
-	p.height = p.bottom + 44 + 16*float64(min(len(t.Stays), mostStays+1))
+	if p.bottom = headline; len(p.rows) > 0 {
+		p.bottom = top + rowHeight*float64(len(p.rows))
+	}
+	stays := p.stays()
+	p.height = p.bottom + 44 + lineHeight*float64(len(stays))
 	p.printf(`<svg xmlns="http://www.w3.org/2000/svg" role="img" width="%.0f" height="%.0f" viewBox="0 %.0f %.0f %.0f">`, p.width, p.height-edge, edge, p.width, p.height-edge)
 	p.printf("<title>%s</title>%s", text("Forecast of policy "+t.Policy+". "+t.Verdict(zone)), style)
 	p.rect("ground", 0, 0, p.width, p.height, "")
 	if edge < headline {
 		p.head()
 	}
-	p.legend()
-	p.background()
-	p.bars()
-	p.marks()
-	p.stays()
+	if len(p.rows) > 0 {
+		p.legend()
+		p.background()
+		p.bars()
+		p.marks()
+		p.labels()
+	}
+	for i, line := range stays {
+		p.text("", 16, p.bottom+34+lineHeight*float64(i), line)
+	}
 	p.WriteString("</svg>\n")
 	return p.String()
 }
@@ -120,17 +130,18 @@ func (p *picture) head() {
 		title += " (dry run: as if it rebooted nodes)"
 	}
 	p.text("title", 16, 26, title)
-	p.text("", 16, 44, terminal.Cut(p.table.Verdict(p.zone), 170))
+	p.text("", 16, 44, terminal.Cut(p.table.Verdict(p.zone), textRunes))
 }
 
 func (p *picture) legend() {
 	x := 16.0
 	legend := []struct{ class, label string }{{"drain", "drain"}, {"reboot", "reboot"}, {"settle", "settle"}, {"open", "window"}}
+	granted := func(r row) bool { return r.bars[0].kind == "before" && r.bars[0].to.After(r.bars[0].from) }
 	switch {
-	case len(p.rows) == 0:
-		legend = nil
 	case p.shared:
 		legend = []struct{ class, label string }{{"several", "nodes one after the other"}, {"open", "window"}}
+	case slices.ContainsFunc(p.rows, granted):
+		legend = slices.Insert(legend, 0, struct{ class, label string }{"before", "granted"})
 	}
 	for _, l := range legend {
 		p.rect(l.class, x, 55, 12, 10, "")
@@ -148,11 +159,9 @@ func (p *picture) background() {
 	for i, s := range p.axis.stretches {
 		p.rect("shut", s.x, top, s.width, p.bottom-top, "")
 		p.windows(s)
-		p.text("", s.x, top-22, s.from.In(p.zone).Format("Mon 2 Jan 15:04"))
 		for _, t := range s.ticks(p.zone) {
 			x, _ := p.axis.at(t)
 			p.line("tick", x, top-6, p.bottom)
-			p.text("quiet middle", x, top-9, t.In(p.zone).Format("15:04"))
 		}
 		switch {
 		case i > 0:
@@ -239,16 +248,27 @@ func (p *picture) marks() {
 	}
 }
 
-func (p *picture) stays() {
-	y := p.bottom + 34
+// labels writes the times of the axis over the line of now, which would cross them out.
+func (p *picture) labels() {
+	for _, s := range p.axis.stretches {
+		p.text("over", s.x, top-22, s.from.In(p.zone).Format("Mon 2 Jan 15:04"))
+		for _, t := range s.ticks(p.zone) {
+			x, _ := p.axis.at(t)
+			p.text("over quiet middle", x, top-9, t.In(p.zone).Format("15:04"))
+		}
+	}
+}
+
+// stays returns the lines about nodes that stay, each with the whole command that ends that.
+func (p *picture) stays() []string {
+	var lines []string
 	for i, s := range p.table.Stays {
 		if i == mostStays {
-			p.text("quiet", 16, y, fmt.Sprintf("and %d more that stay", len(p.table.Stays)-i))
-			return
+			return append(lines, fmt.Sprintf("and %d more that stay", len(p.table.Stays)-i))
 		}
-		p.text("", 16, y, terminal.Cut(s.Node+" stays: "+string(s.Reason)+", "+moment.Local(s.Message, p.zone), 170))
-		y += 16
+		lines = append(lines, terminal.Wrap(s.Node+" stays: "+string(s.Reason)+", "+moment.Local(s.Message, p.zone), textRunes)...)
 	}
+	return lines
 }
 
 // mostRows is the maximum number of rows. With more nodes, several share a row.

@@ -64,6 +64,9 @@ func TestSVG(t *testing.T) {
 			if len(table.Reboots) < 10 {
 				terminaltest.Golden(t, name+".svg", strings.Split(strings.TrimSuffix(svg, "\n"), "\n"))
 			}
+			if name == "in-progress" {
+				whole(t, svg)
+			}
 			figure := timetable.Figure(table, Berlin)
 			selfContained(t, figure)
 			for _, bad := range []string{"<style", ">policy w<", ">Done "} {
@@ -75,6 +78,20 @@ func TestSVG(t *testing.T) {
 				t.Error("the figure has no legend or no rows")
 			}
 		})
+	}
+}
+
+// whole tests that nothing in the picture is cut off, crossed out or unexplained.
+func whole(t *testing.T, svg string) {
+	t.Helper()
+	if strings.Index(svg, `<line class="now"`) > strings.Index(svg, ">Mon 23 Nov 16:45<") {
+		t.Error("the line of now crosses the time of a stretch")
+	}
+	if !strings.Contains(svg, ">granted<") {
+		t.Error("the legend does not explain the bar before the drain")
+	}
+	if !strings.Contains(svg, ">reboot-operator.io/paused-<") {
+		t.Error("the command for a node that stays is cut off")
 	}
 }
 
