@@ -28,7 +28,7 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 	if err != nil {
 		return fmt.Errorf("deleting the policies: %w", err)
 	}
-	shown, unread := "waiting for the policies", error(nil)
+	shown, next, unread := "waiting for the policies", "", error(nil)
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err = wait.PollUntilContextCancel(within, time.Second, true, func(context.Context) (bool, error) {
@@ -39,7 +39,8 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 		if unread = c.List(ctx, &policies); unread != nil {
 			return meta.IsNoMatchError(unread), nil // the API server may answer next time
 		}
-		if text := underWay(policies.Items); text != shown {
+		text, advice := underWay(policies.Items)
+		if next = advice; text != shown {
 			shown = text
 			fmt.Fprintln(out, text)
 		}
@@ -51,22 +52,30 @@ func RemovePolicies(ctx context.Context, c client.Client, patience time.Duration
 	case unread != nil:
 		return fmt.Errorf("%s, after %s: listing policies: %w", shown, patience, unread)
 	}
-	return fmt.Errorf("%s, after %s. The reboots go on: uninstall again once they are over (kubectl get rebootpolicies). If no manager runs, see Remove in docs/install.md",
-		shown, patience)
+	return fmt.Errorf("%s, after %s. %s", shown, patience, next)
 }
 
-// underWay says which nodes the deletion of policies waits for.
-func underWay(policies []v1alpha1.RebootPolicy) string {
+// underWay says which nodes the deletion of policies waits for, and what to do if that takes too long.
+func underWay(policies []v1alpha1.RebootPolicy) (text, advice string) {
 	if len(policies) == 0 {
-		return "all policies are removed"
+		return "all policies are removed", ""
 	}
-	waits := make([]string, 0, len(policies))
+	var idle, waits []string
 	for i := range policies {
-		names := make([]string, 0, len(policies[i].Status.Grants))
+		var names []string
 		for _, e := range policies[i].Status.Grants {
 			names = append(names, e.Node)
 		}
+		if len(names) == 0 {
+			idle = append(idle, policies[i].Name)
+			continue
+		}
 		waits = append(waits, fmt.Sprintf("%s (nodes: %s)", policies[i].Name, strings.Join(names, ", ")))
 	}
-	return "waiting for the managers to end the granted reboots of " + strings.Join(waits, ", ")
+	if len(waits) == 0 {
+		return "waiting for a manager to let policies without granted reboots go: " + strings.Join(idle, ", "),
+			"Does a manager run? If none can, see Remove in docs/install.md"
+	}
+	return "waiting for the managers to end the granted reboots of " + strings.Join(waits, ", "),
+		"The reboots go on: uninstall again once they are over (kubectl get rebootpolicies). If no manager runs, see Remove in docs/install.md"
 }

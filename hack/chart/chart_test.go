@@ -109,55 +109,60 @@ func TestChart_Values(t *testing.T) {
 		values, of, path string
 		want             string // as JSON
 	}{
-		"an image":                 {`{agent: {image: {registry: r, repository: a, tag: "1"}}}`, agent, "spec.template.spec.containers[0].image", `"r/a:1"`},
-		"a mirror":                 {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers[0].image", `"r.example:5000/m/manager:v1.2.3"`},
-		"a digest":                 {`{manager: {image: {registry: r, repository: m, digest: "sha256:` + strings.Repeat("0", 64) + `"}}}`, manager, "spec.template.spec.containers[0].image", `"r/m@sha256:` + strings.Repeat("0", 64) + `"`},
-		"a registry":               {`{image: {registry: mirror.example:5000}}`, agent, "spec.template.spec.containers[0].image", `"mirror.example:5000/reboot-operator/agent:v1.2.3"`},
-		"its own registry":         {`{agent: {image: {registry: r.example}}}`, agent, "spec.template.spec.containers[0].image", `"r.example/reboot-operator/agent:v1.2.3"`},
-		"its own repository":       {`{agent: {image: {repository: team/agent}}, image: {registry: r.example}}`, agent, "spec.template.spec.containers[0].image", `"r.example/team/agent:v1.2.3"`},
-		"its own tag":              {`{manager: {image: {tag: v1.2.4}}}`, manager, "spec.template.spec.containers[0].image", `"ghcr.io/reboot-operator/manager:v1.2.4"`},
-		"its own digest":           {`{manager: {image: {digest: "sha256:` + strings.Repeat("0", 64) + `"}}}`, manager, "spec.template.spec.containers[0].image", `"ghcr.io/reboot-operator/manager@sha256:` + strings.Repeat("0", 64) + `"`},
-		"a common label":           {`{commonLabels: {team: nodes, app.kubernetes.io/name: other}}`, "ClusterRole reboot-operator-manager", "metadata.labels", `{"app.kubernetes.io/component":"manager","app.kubernetes.io/name":"reboot-operator","app.kubernetes.io/part-of":"reboot-operator","team":"nodes"}`},
-		"a label of all pods":      {`{commonLabels: {team: nodes}}`, agent, "spec.template.metadata.labels.team", `"nodes"`},
-		"of policies as well":      {`{commonLabels: {team: nodes}, policies: {workers: {}}}`, "RebootPolicy workers", "metadata.labels", `{"app.kubernetes.io/part-of":"reboot-operator","team":"nodes"}`},
-		"of the hook as well":      {`{commonLabels: {team: nodes}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.metadata.labels.team", `"nodes"`},
-		"a ServiceAccount":         {`{agent: {serviceAccount: {annotations: {a: b}}}}`, "ServiceAccount elsewhere/reboot-operator-agent", "metadata.annotations", `{"a":"b"}`},
-		"only that ServiceAccount": {`{agent: {serviceAccount: {annotations: {a: b}}}}`, "ServiceAccount elsewhere/reboot-operator-manager", "metadata.annotations", `null`},
-		"an interval":              {`{serviceMonitor: {enabled: true, interval: 30s}}`, "ServiceMonitor elsewhere/reboot-operator-manager", "spec.endpoints[0].interval", `"30s"`},
-		"the agents' interval":     {`{podMonitor: {enabled: true, interval: 1m}}`, "PodMonitor elsewhere/reboot-operator-agent", "spec.podMetricsEndpoints[0].interval", `"1m"`},
-		"a longer end":             {`{uninstall: {timeout: 20m}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.spec.containers[0].args[0]", `"--remove-policies=20m"`},
-		"pull secrets":             {`{image: {pullSecrets: [{name: s}]}}`, agent, "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
-		"pull policy":              {`{image: {pullPolicy: Always}}`, manager, "spec.template.spec.containers[0].imagePullPolicy", `"Always"`},
-		"one more argument":        {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers[0].args[4]", `"--engines=auto,kernel"`},
-		"one more variable":        {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers[0].env[2]", `{"name":"A","value":"b"}`},
-		"a limit":                  {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers[0].resources.limits", `{"memory":"1Gi"}`},
-		"FleetLock":                {`{fleetlock: {enabled: true}}`, manager, "spec.template.spec.containers[0].args[3]", `"--fleetlock-bind-address=:8444"`},
-		"FleetLock's requests":     {`{fleetlock: {enabled: true, requests: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-requests"`},
-		"FleetLock's source":       {`{fleetlock: {enabled: true, checkSource: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-check-source"`},
-		"FleetLock's Secret":       {`{fleetlock: {enabled: true, secretName: s}}`, manager, "spec.template.spec.volumes[0]", `{"name":"fleetlock","secret":{"secretName":"s"}}`},
-		"FleetLock's address":      {`{fleetlock: {enabled: true, clusterIP: 10.96.0.15}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.clusterIP", `"10.96.0.15"`},
-		"FleetLock's ports":        {`{fleetlock: {enabled: true, secretName: s}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.ports[0].port", `443`},
-		"FleetLock's network":      {`{fleetlock: {enabled: true}, networkPolicy: {enabled: true}}`, "NetworkPolicy elsewhere/reboot-operator-fleetlock", "spec.ingress[0].ports[0].port", `"fleetlock"`},
-		"replicas":                 {`{manager: {replicas: 3}}`, manager, "spec.replicas", `3`},
-		"no priority class":        {`{agent: {priorityClassName: ""}}`, agent, "spec.template.spec.priorityClassName", `null`},
-		"a priority class":         {`{manager: {priorityClassName: p}}`, manager, "spec.template.spec.priorityClassName", `"p"`},
-		"fewer nodes":              {`{agent: {nodeSelector: {pool: gpu}}}`, agent, "spec.template.spec.nodeSelector", `{"kubernetes.io/os":"linux","pool":"gpu"}`},
-		"tolerations":              {`{agent: {tolerations: [{key: a}]}}`, agent, "spec.template.spec.tolerations", `[{"key":"a"}]`},
-		"affinity":                 {`{manager: {affinity: {podAffinity: {}}}}`, manager, "spec.template.spec.affinity", `{"podAffinity":{}}`},
-		"a label of pods":          {`{agent: {podLabels: {a: b, app.kubernetes.io/name: other}}}`, agent, "spec.template.metadata.labels", `{"a":"b","app.kubernetes.io/component":"agent","app.kubernetes.io/name":"reboot-operator"}`},
-		"an annotation":            {`{manager: {podAnnotations: {a: b}}}`, manager, "spec.template.metadata.annotations.a", `"b"`},
-		"a volume":                 {`{agent: {extraVolumes: [{name: v}]}}`, agent, "spec.template.spec.volumes[6]", `{"name":"v"}`},
-		"its mount":                {`{manager: {extraVolumeMounts: [{name: v, mountPath: /v}]}}`, manager, "spec.template.spec.containers[0].volumeMounts", `[{"mountPath":"/v","name":"v"}]`},
-		"a faster rollout":         {`{agent: {maxUnavailable: 3}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `3`},
-		"a label of monitors":      {`{podMonitor: {enabled: true, labels: {release: kps}}}`, "PodMonitor elsewhere/reboot-operator-agent", "metadata.labels.release", `"kps"`},
-		"who reads metrics":        {`{networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`, "NetworkPolicy elsewhere/reboot-operator-agent", "spec.ingress[0].from", `[{"ipBlock":{"cidr":"10.0.0.0/8"}}]`},
-		"a policy":                 {`{policies: {workers: {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy workers", "spec", `{"concurrency":{"maxUnavailable":2}}`},
-		"a name like a number":     {`{policies: {"1": {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy 1", "spec", `{"concurrency":{"maxUnavailable":2}}`},
-		"all agents at once":       {`{agent: {maxUnavailable: 100%}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `"100%"`},
-		"a policy of defaults":     {`{policies: {workers: {}}}`, "RebootPolicy workers", "spec", `{}`},
-		"part of a chart":          {`{enabled: true, global: {a: b}}`, manager, "spec.replicas", `2`},
-		"identity":                 {`{identity: serviceaccount}`, agent, "spec.template.spec.containers[0].args[4]", `"--identity=serviceaccount"`},
-		"namespace":                {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects[0].namespace", `"elsewhere"`},
+		"an image":                   {`{agent: {image: {registry: r, repository: a, tag: "1"}}}`, agent, "spec.template.spec.containers[0].image", `"r/a:1"`},
+		"a mirror":                   {`{image: {repository: r.example:5000/m}}`, manager, "spec.template.spec.containers[0].image", `"r.example:5000/m/manager:v1.2.3"`},
+		"a digest":                   {`{manager: {image: {registry: r, repository: m, digest: "sha256:` + strings.Repeat("0", 64) + `"}}}`, manager, "spec.template.spec.containers[0].image", `"r/m@sha256:` + strings.Repeat("0", 64) + `"`},
+		"a registry":                 {`{image: {registry: mirror.example:5000}}`, agent, "spec.template.spec.containers[0].image", `"mirror.example:5000/reboot-operator/agent:v1.2.3"`},
+		"its own registry":           {`{agent: {image: {registry: r.example}}}`, agent, "spec.template.spec.containers[0].image", `"r.example/reboot-operator/agent:v1.2.3"`},
+		"its own repository":         {`{agent: {image: {repository: team/agent}}, image: {registry: r.example}}`, agent, "spec.template.spec.containers[0].image", `"r.example/team/agent:v1.2.3"`},
+		"its own tag":                {`{manager: {image: {tag: v1.2.4}}}`, manager, "spec.template.spec.containers[0].image", `"ghcr.io/reboot-operator/manager:v1.2.4"`},
+		"its own digest":             {`{manager: {image: {digest: "sha256:` + strings.Repeat("0", 64) + `"}}}`, manager, "spec.template.spec.containers[0].image", `"ghcr.io/reboot-operator/manager@sha256:` + strings.Repeat("0", 64) + `"`},
+		"a common label":             {`{commonLabels: {team: nodes, app.kubernetes.io/name: other}}`, "ClusterRole reboot-operator-manager", "metadata.labels", `{"app.kubernetes.io/component":"manager","app.kubernetes.io/name":"reboot-operator","app.kubernetes.io/part-of":"reboot-operator","team":"nodes"}`},
+		"a label of all pods":        {`{commonLabels: {team: nodes}}`, agent, "spec.template.metadata.labels.team", `"nodes"`},
+		"of policies as well":        {`{commonLabels: {team: nodes}, policies: {workers: {}}}`, "RebootPolicy workers", "metadata.labels", `{"app.kubernetes.io/part-of":"reboot-operator","team":"nodes"}`},
+		"of the hook as well":        {`{commonLabels: {team: nodes}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.metadata.labels.team", `"nodes"`},
+		"a ServiceAccount":           {`{agent: {serviceAccount: {annotations: {a: b}}}}`, "ServiceAccount elsewhere/reboot-operator-agent", "metadata.annotations", `{"a":"b"}`},
+		"only that ServiceAccount":   {`{agent: {serviceAccount: {annotations: {a: b}}}}`, "ServiceAccount elsewhere/reboot-operator-manager", "metadata.annotations", `null`},
+		"an interval":                {`{serviceMonitor: {enabled: true, interval: 30s}}`, "ServiceMonitor elsewhere/reboot-operator-manager", "spec.endpoints[0].interval", `"30s"`},
+		"the agents' interval":       {`{podMonitor: {enabled: true, interval: 1m}}`, "PodMonitor elsewhere/reboot-operator-agent", "spec.podMetricsEndpoints[0].interval", `"1m"`},
+		"a longer end":               {`{uninstall: {timeout: 20m}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.spec.containers[0].args[0]", `"--remove-policies=20m"`},
+		"pull secrets":               {`{image: {pullSecrets: [{name: s}]}}`, agent, "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
+		"pull secrets of the hook":   {`{image: {pullSecrets: [{name: s}]}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
+		"pull secrets of all charts": {`{global: {imagePullSecrets: [s, {name: t}]}}`, manager, "spec.template.spec.imagePullSecrets", `[{"name":"s"},{"name":"t"}]`},
+		"its own pull secrets":       {`{image: {pullSecrets: [{name: s}]}, global: {imagePullSecrets: [t]}}`, manager, "spec.template.spec.imagePullSecrets", `[{"name":"s"}]`},
+		"a registry of all charts":   {`{global: {imageRegistry: r.example}}`, manager, "spec.template.spec.containers[0].image", `"r.example/reboot-operator/manager:v1.2.3"`},
+		"its own registry before that of all charts": {`{image: {registry: r.example}, global: {imageRegistry: other.example}}`, "Job elsewhere/reboot-operator-uninstall", "spec.template.spec.containers[0].image", `"r.example/reboot-operator/manager:v1.2.3"`},
+		"pull policy":          {`{image: {pullPolicy: Always}}`, manager, "spec.template.spec.containers[0].imagePullPolicy", `"Always"`},
+		"one more argument":    {`{agent: {extraArgs: ["--engines=auto,kernel"]}}`, agent, "spec.template.spec.containers[0].args[4]", `"--engines=auto,kernel"`},
+		"one more variable":    {`{manager: {extraEnv: [{name: A, value: b}]}}`, manager, "spec.template.spec.containers[0].env[2]", `{"name":"A","value":"b"}`},
+		"a limit":              {`{agent: {resources: {limits: {memory: 1Gi}}}}`, agent, "spec.template.spec.containers[0].resources.limits", `{"memory":"1Gi"}`},
+		"FleetLock":            {`{fleetlock: {enabled: true}}`, manager, "spec.template.spec.containers[0].args[3]", `"--fleetlock-bind-address=:8444"`},
+		"FleetLock's requests": {`{fleetlock: {enabled: true, requests: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-requests"`},
+		"FleetLock's source":   {`{fleetlock: {enabled: true, checkSource: true}}`, manager, "spec.template.spec.containers[0].args[4]", `"--fleetlock-check-source"`},
+		"FleetLock's Secret":   {`{fleetlock: {enabled: true, secretName: s}}`, manager, "spec.template.spec.volumes[0]", `{"name":"fleetlock","secret":{"secretName":"s"}}`},
+		"FleetLock's address":  {`{fleetlock: {enabled: true, clusterIP: 10.96.0.15}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.clusterIP", `"10.96.0.15"`},
+		"FleetLock's ports":    {`{fleetlock: {enabled: true, secretName: s}}`, "Service elsewhere/reboot-operator-fleetlock", "spec.ports[0].port", `443`},
+		"FleetLock's network":  {`{fleetlock: {enabled: true}, networkPolicy: {enabled: true}}`, "NetworkPolicy elsewhere/reboot-operator-fleetlock", "spec.ingress[0].ports[0].port", `"fleetlock"`},
+		"replicas":             {`{manager: {replicas: 3}}`, manager, "spec.replicas", `3`},
+		"no priority class":    {`{agent: {priorityClassName: ""}}`, agent, "spec.template.spec.priorityClassName", `null`},
+		"a priority class":     {`{manager: {priorityClassName: p}}`, manager, "spec.template.spec.priorityClassName", `"p"`},
+		"fewer nodes":          {`{agent: {nodeSelector: {pool: gpu}}}`, agent, "spec.template.spec.nodeSelector", `{"kubernetes.io/os":"linux","pool":"gpu"}`},
+		"tolerations":          {`{agent: {tolerations: [{key: a}]}}`, agent, "spec.template.spec.tolerations", `[{"key":"a"}]`},
+		"affinity":             {`{manager: {affinity: {podAffinity: {}}}}`, manager, "spec.template.spec.affinity", `{"podAffinity":{}}`},
+		"a label of pods":      {`{agent: {podLabels: {a: b, app.kubernetes.io/name: other}}}`, agent, "spec.template.metadata.labels", `{"a":"b","app.kubernetes.io/component":"agent","app.kubernetes.io/name":"reboot-operator"}`},
+		"an annotation":        {`{manager: {podAnnotations: {a: b}}}`, manager, "spec.template.metadata.annotations.a", `"b"`},
+		"a volume":             {`{agent: {extraVolumes: [{name: v}]}}`, agent, "spec.template.spec.volumes[6]", `{"name":"v"}`},
+		"its mount":            {`{manager: {extraVolumeMounts: [{name: v, mountPath: /v}]}}`, manager, "spec.template.spec.containers[0].volumeMounts", `[{"mountPath":"/v","name":"v"}]`},
+		"a faster rollout":     {`{agent: {maxUnavailable: 3}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `3`},
+		"a label of monitors":  {`{podMonitor: {enabled: true, labels: {release: kps}}}`, "PodMonitor elsewhere/reboot-operator-agent", "metadata.labels.release", `"kps"`},
+		"who reads metrics":    {`{networkPolicy: {enabled: true, from: [{ipBlock: {cidr: 10.0.0.0/8}}]}}`, "NetworkPolicy elsewhere/reboot-operator-agent", "spec.ingress[0].from", `[{"ipBlock":{"cidr":"10.0.0.0/8"}}]`},
+		"a policy":             {`{policies: {workers: {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy workers", "spec", `{"concurrency":{"maxUnavailable":2}}`},
+		"a name like a number": {`{policies: {"1": {concurrency: {maxUnavailable: 2}}}}`, "RebootPolicy 1", "spec", `{"concurrency":{"maxUnavailable":2}}`},
+		"all agents at once":   {`{agent: {maxUnavailable: 100%}}`, agent, "spec.updateStrategy.rollingUpdate.maxUnavailable", `"100%"`},
+		"a policy of defaults": {`{policies: {workers: {}}}`, "RebootPolicy workers", "spec", `{}`},
+		"part of a chart":      {`{enabled: true, global: {a: b}}`, manager, "spec.replicas", `2`},
+		"identity":             {`{identity: serviceaccount}`, agent, "spec.template.spec.containers[0].args[4]", `"--identity=serviceaccount"`},
+		"namespace":            {`{}`, "ClusterRoleBinding reboot-operator-agent", "subjects[0].namespace", `"elsewhere"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,6 +249,30 @@ func TestChart_Refuses(t *testing.T) {
 	}
 }
 
+// Values that people know from other charts must be refused with the name of the right one.
+func TestChart_RefusesValuesOfOtherCharts(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		`nodeSelector={"pool":"infra"}`: "set manager.nodeSelector or agent.nodeSelector", `tolerations=[{"operator":"Exists"}]`: "set manager.tolerations or agent.tolerations",
+		`affinity={"nodeAffinity":{}}`: "set manager.affinity or agent.affinity", `priorityClassName="p"`: "set manager.priorityClassName or agent.priorityClassName",
+		`podAnnotations={"a":"b"}`: "set manager.podAnnotations or agent.podAnnotations", `podLabels={"a":"b"}`: "set manager.podLabels or agent.podLabels",
+		`extraArgs=["--v=2"]`: "set manager.extraArgs or agent.extraArgs", `extraEnv=[{"name":"A"}]`: "set manager.extraEnv or agent.extraEnv",
+		`extraVolumes=[{"name":"v"}]`: "set manager.extraVolumes or agent.extraVolumes", `extraVolumeMounts=[{"name":"v"}]`: "set manager.extraVolumeMounts or agent.extraVolumeMounts",
+		`resources={"limits":{"cpu":"1"}}`: "set manager.resources or agent.resources", `replicaCount=3`: "set manager.replicas instead", `replicas=3`: "set manager.replicas instead",
+		`imagePullSecrets=[{"name":"s"}]`: "set image.pullSecrets instead", `fullnameOverride="x"`: "the names of the objects are fixed", `nameOverride="x"`: "the names of the objects are fixed",
+		`namespaceOverride="x"`: "helm --namespace sets their namespace", `serviceAccount={"create":false,"name":"x"}`: "serviceAccount: the chart creates both ServiceAccounts",
+		`manager.serviceAccount.create=false`: "manager.serviceAccount: the chart creates both ServiceAccounts", `agent.serviceAccount.name="x"`: "agent.serviceAccount: the chart creates both ServiceAccounts",
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			out, err := run(t, "template", "x", "config/chart", "--set=image.tag=v1", "--set-json="+value)
+			if name, _, _ := strings.Cut(value, "="); err == nil || !strings.Contains(out, want) || !strings.Contains(out, strings.Split(name, ".")[0]) {
+				t.Errorf("%v, want %q: %s", err, want, out)
+			}
+		})
+	}
+}
+
 // A checkout has no tag from which its files could be downloaded, so the notes must name a file of
 // the checkout.
 func TestChart_NotesNameAFileThatIsThere(t *testing.T) {
@@ -288,7 +317,7 @@ func TestChart_SchemaHasEveryValue(t *testing.T) {
 			got = append(got, name+"."+inner)
 		}
 		switch {
-		case name == "global", name == "enabled": // values that Helm and parent charts set
+		case name == "global", name == "enabled", root.Properties[name].Ref == "#/$defs/elsewhere": // values that Helm and parent charts set, and those of other charts
 		case section.Properties == nil:
 			got = append(got, name)
 		case section.AdditionalProperties != false:

@@ -159,8 +159,8 @@ func TestChart_TakesOverWhatMakeHasDeployed(t *testing.T) {
 	}
 }
 
-// removePolicies does what the manager does with --remove-policies, by the rights of the hook. While a
-// reboot is under way it waits for its end.
+// removePolicies does what the manager does with --remove-policies, by the rights of the hook. It waits
+// for the end of a reboot that is under way, and then for a manager.
 func removePolicies(t *testing.T, cluster *embedded.Cluster, end func()) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())
@@ -179,6 +179,13 @@ func removePolicies(t *testing.T, cluster *embedded.Cluster, end func()) {
 	var out bytes.Buffer
 	if err := controllers.RemovePolicies(t.Context(), c, 2*time.Second, &out); err == nil || !strings.HasPrefix(err.Error(), "waiting for the managers to end the granted reboots of workers (nodes: n1), after 2s. ") {
 		t.Errorf("with a reboot under way: %v", err)
+	}
+	if _, err := cluster.Kubectl(t.Context(), nil, "patch", "rebootpolicy", "workers", "--subresource=status", "--type=merge", `-p={"status":{"grants":null}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := controllers.RemovePolicies(t.Context(), c, 2*time.Second, &out); err == nil ||
+		err.Error() != "waiting for a manager to let policies without granted reboots go: workers, after 2s. Does a manager run? If none can, see Remove in docs/install.md" {
+		t.Errorf("without a reboot and without a manager: %v", err)
 	}
 	end()
 	if err := controllers.RemovePolicies(t.Context(), c, time.Minute, &out); err != nil || !strings.HasSuffix(out.String(), "all policies are removed\n") {

@@ -12,7 +12,7 @@
 {{- $all := .root.Values.image -}}
 {{- $own := (index .root.Values .name).image | default dict -}}
 {{- $repository := $own.repository | default (printf "%s/%s" $all.repository .name) -}}
-{{- with $own.registry | default $all.registry -}}
+{{- with $own.registry | default $all.registry | default (default dict .root.Values.global).imageRegistry -}}
 {{- $repository = printf "%s/%s" . (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" $repository "") -}}
 {{- end -}}
 {{- $image := printf "%s:%s" $repository ($own.tag | default $all.tag | default .root.Chart.AppVersion) -}}
@@ -23,6 +23,34 @@
 {{- end -}}
 {{- end -}}
 {{- $image -}}
+{{- end -}}
+
+{{/* The Secrets for pulling images, as a list in JSON. In global they may be names. Argument: root. */}}
+{{- define "reboot-operator.pullSecrets" -}}
+{{- $secrets := list -}}
+{{- range .Values.image.pullSecrets | default (default dict .Values.global).imagePullSecrets -}}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end -}}
+
+{{/* Refuses values that other charts have, with the name of the right one. Argument: values. */}}
+{{- define "reboot-operator.checkHabits" -}}
+{{- range $name := list "nodeSelector" "tolerations" "affinity" "priorityClassName" "podLabels" "podAnnotations" "extraArgs" "extraEnv" "extraVolumes" "extraVolumeMounts" "resources" -}}
+{{- if hasKey $ $name }}{{ fail (printf "%[1]s: managers and agents have their own: set manager.%[1]s or agent.%[1]s" $name) }}{{ end -}}
+{{- end -}}
+{{- range $name, $instead := dict "replicas" "manager.replicas" "replicaCount" "manager.replicas" "imagePullSecrets" "image.pullSecrets" -}}
+{{- if hasKey $ $name }}{{ fail (printf "%s: set %s instead" $name $instead) }}{{ end -}}
+{{- end -}}
+{{- range $name := list "nameOverride" "fullnameOverride" "namespaceOverride" -}}
+{{- if hasKey $ $name }}{{ fail (printf "%s: the names of the objects are fixed, because a cluster has one reboot-operator; helm --namespace sets their namespace" $name) }}{{ end -}}
+{{- end -}}
+{{- range $parent := list "" "manager" "agent" -}}
+{{- $account := (ternary $ (index $ $parent) (eq $parent "")).serviceAccount | default dict -}}
+{{- if or (hasKey $account "create") (hasKey $account "name") (and $account (eq $parent "")) -}}
+{{- fail (printf "%s: the chart creates both ServiceAccounts, and admission policies use their names; only manager.serviceAccount.annotations and agent.serviceAccount.annotations can be set" (printf "%s.serviceAccount" $parent | trimPrefix ".")) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Sets the values in a Deployment or DaemonSet. Arguments: root, name, object. */}}
@@ -38,7 +66,7 @@
 {{- $_ := set $container "resources" $values.resources -}}
 {{- with $values.extraVolumeMounts }}{{ $_ := set $container "volumeMounts" (concat (default list $container.volumeMounts) .) }}{{ end -}}
 {{- with $values.extraVolumes }}{{ $_ := set $pod "volumes" (concat (default list $pod.volumes) .) }}{{ end -}}
-{{- with .root.Values.image.pullSecrets }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
+{{- with fromJsonArray (include "reboot-operator.pullSecrets" .root) }}{{ $_ := set $pod "imagePullSecrets" . }}{{ end -}}
 {{- $_ := set $pod "nodeSelector" (merge (dict) (default dict $values.nodeSelector) $pod.nodeSelector) -}}
 {{- range $field := list "priorityClassName" "tolerations" "affinity" -}}
 {{- $_ := unset $pod $field -}}
