@@ -232,10 +232,11 @@ type WindowStatus struct {
 	// - Paused: the policy is paused, regardless of the windows.
 	// - Urgent: reboots may start because of spec.urgent.all.
 	// - Halted: the policy halted after failures, regardless of the windows.
+	// - Invalid: the spec cannot be used, so nothing is granted. Condition Accepted says why.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	State WindowState `json:"state"`
-	// open reports whether windows and blackouts allow a reboot to start now, also while state is Paused or Halted.
+	// open reports whether windows and blackouts allow a reboot to start now, also while state is Paused, Halted or Invalid.
 	// +required
 	Open bool `json:"open"`
 	// name is the name of the open window, or of the blackout in force.
@@ -268,6 +269,8 @@ const (
 	WindowUrgent WindowState = "Urgent"
 	// WindowHalted means the policy halted after failures, regardless of the windows.
 	WindowHalted WindowState = "Halted"
+	// WindowInvalid means the spec cannot be used, so nothing is granted.
+	WindowInvalid WindowState = "Invalid"
 )
 
 // GateStatus is the last result of one gate of gates.prometheus or gates.objects.

@@ -13,7 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,path=rebootpolicies,singular=rebootpolicy,shortName=rbp,categories=reboot-operator
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.mode`,description="Enforce, or DryRun, which decides and reports but grants nothing"
-// +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused, Urgent or Halted"
+// +kubebuilder:printcolumn:name="Window",type=string,JSONPath=`.status.window.state`,description="Always, Open, Closed, Paused, Urgent, Halted or Invalid"
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes.selected`,description="Nodes that this policy governs"
 // +kubebuilder:printcolumn:name="Agents",type=string,JSONPath=`.status.nodes.agents.summary`,description="Nodes whose agent works, and all nodes"
 // +kubebuilder:printcolumn:name="Pending",type=integer,JSONPath=`.status.nodes.rebootRequired`,description="Nodes that need a reboot"

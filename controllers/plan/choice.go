@@ -123,10 +123,12 @@ func (c *choice) reboot(e v1alpha1.LedgerEntry) underway.Reboot {
 // paused reports whether the policy is paused and spec.urgent.all does not override that.
 func (c *choice) paused() bool { return c.Policy.Spec.PausedAt(c.Now) }
 
-// windowState returns status.window. A halt takes precedence over a pause, and a pause over
-// windows.
+// windowState returns status.window. An invalid spec takes precedence over a halt, a halt over a
+// pause, and a pause over windows.
 func (c *choice) windowState() v1alpha1.WindowState {
 	switch {
+	case c.invalid != nil:
+		return v1alpha1.WindowInvalid
 	case c.halt.Halted:
 		return v1alpha1.WindowHalted
 	case c.paused():

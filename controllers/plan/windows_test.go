@@ -35,6 +35,7 @@ func TestReboots_Window(t *testing.T) {
 		"no longer urgent":          {policy("workers", paused(nil, ""), urgent(past.Time, "Pause")), open, v1alpha1.WindowPaused},
 		"urgent, and halted":        {policy("workers", halted, urgent(soon.Time, "Pause")), window.State{Open: true, Urgent: true}, v1alpha1.WindowHalted},
 		"halted, paused and closed": {policy("workers", halted, paused(nil, "")), closed, v1alpha1.WindowHalted},
+		"invalid, and halted":       {policy("workers", halted, atMost("many")), open, v1alpha1.WindowInvalid},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ type Window struct {
 func windowOf(policy *v1alpha1.RebootPolicy, state v1alpha1.WindowState, w window.State) Window {
 	s := Window{State: state, Name: w.Name, Blackout: w.Blackout}
 	switch state {
-	case v1alpha1.WindowHalted:
+	case v1alpha1.WindowInvalid, v1alpha1.WindowHalted:
 		return Window{State: state}
 	case v1alpha1.WindowPaused:
 		s = Window{State: state, Until: policy.Spec.Pause.End()}
@@ -42,7 +42,7 @@ func (p Policy) windowCell(zone *time.Location, now time.Time) (string, terminal
 	switch state := p.Window.State; {
 	case p.Mode == v1alpha1.ModeDryRun:
 		style = terminal.Quiet
-	case state == v1alpha1.WindowHalted:
+	case state == v1alpha1.WindowInvalid, state == v1alpha1.WindowHalted:
 		style = terminal.Bad
 	case state == v1alpha1.WindowAlways, state == v1alpha1.WindowOpen, state == v1alpha1.WindowUrgent:
 		style = terminal.Good
@@ -62,6 +62,8 @@ func (p Policy) WindowText(write func(time.Time) string) string {
 	}
 	var text string
 	switch state := p.Window.State; {
+	case state == v1alpha1.WindowInvalid:
+		text = "invalid spec"
 	case state == v1alpha1.WindowHalted:
 		text = "halted"
 	case state == v1alpha1.WindowPaused:
