@@ -134,6 +134,24 @@ func TestExamine(t *testing.T) {
 			unstructured.RemoveNestedField(c.Schema, "properties", "spec", "properties", "rings", "items", "properties", "soak")
 			unstructured.RemoveNestedField(c.Schema, "properties", "status", "properties", "gates")
 		}, []string{"Version Problem [] the CustomResourceDefinition of RebootPolicy is older than this plugin: the API server drops spec.rings.soak, status.gates from policies"}},
+		"a node that needs a reboot and that no policy selects": {func(c *installed) {
+			c.nodes = append(c.nodes, Node("n3", "other", Needs(time.Hour)))
+			c.AgentPods = append(c.AgentPods, *c.AgentPods[0].DeepCopy())
+			c.AgentPods[2].Spec.NodeName = "n3"
+		}, []string{"Policies Problem [n3] no policy selects n3, but a reboot is needed there"}},
+		"a hook that does not answer": {func(c *installed) {
+			c.policies = []v1alpha1.RebootPolicy{Policy("workers", Holds("n1", 1, 20*time.Minute), Spec(func(s *v1alpha1.RebootPolicySpec) {
+				s.Hooks = &v1alpha1.Hooks{Before: []v1alpha1.AnnotationKey{"example.com/backup"}}
+			}))}
+			c.nodes[0] = Node("n1", "workers", Needs(time.Hour), func(n *corev1.Node) {
+				n.Annotations[v1alpha1.AnnotationHooks] = protocol.BeginHooks(v1alpha1.LedgerEntry{Node: n.Name, Seq: 1}, "workers", n.Status.NodeInfo.BootID,
+					v1alpha1.HooksBefore, []v1alpha1.AnnotationKey{"example.com/backup"}, Ago(15*time.Minute).Time).String()
+			})
+		}, []string{"Policies Problem [n1] hooks have not answered since "}},
+		"a policy that only tries, and a node waits": {func(c *installed) {
+			c.policies[0].Spec.Mode = v1alpha1.ModeDryRun
+			c.nodes[0] = Node("n1", "workers", Needs(time.Hour))
+		}, []string{"Policies Warning [] policy workers is in mode DryRun, so it grants nothing; 1 node waits"}},
 		"a service that was not notified": {func(c *installed) {
 			c.Unsent = []corev1.Event{{InvolvedObject: corev1.ObjectReference{Name: "workers"}, Message: "Secret slack not found"}, {InvolvedObject: corev1.ObjectReference{Name: "workers"}}}
 		}, []string{"Policies Warning [] a service of spec.notify of policy workers was not notified: Secret slack not found"}},

@@ -27,9 +27,10 @@ func policies(c Cluster, f *findings) {
 		f.add(Problem, "the cluster has no RebootPolicy, so no node is rebooted; this proposes one", "kubectl reboot status")
 		return
 	}
+	s := status.Of(c.Fleet)
 	var none []string
 	for _, n := range c.Fleet.Views() {
-		if g := c.Fleet.Governor.Govern(n); g.Policy == "" && len(g.Rivals) == 0 && !n.Windows {
+		if g := c.Fleet.Governor.Govern(n); g.Policy == "" && len(g.Rivals) == 0 && !n.Windows && !slices.Contains(s.Ungoverned, n.Name) {
 			none = append(none, n.Name)
 		}
 	}
@@ -37,14 +38,15 @@ func policies(c Cluster, f *findings) {
 		f.add(Warning, "no policy selects "+message.Some(none)+", so nothing reboots there", "kubectl get rebootpolicies", none...)
 	}
 	conflicts(c, f)
-	s := status.Of(c.Fleet)
+	for _, n := range s.Notices {
+		if n.Kind == status.NoPolicy {
+			f.add(Problem, n.Message, n.Command, n.Nodes...)
+		}
+	}
 	for i := range s.Policies {
 		p := &s.Policies[i]
-		if p.Nodes.Selected == 0 && len(p.Plan.Conflicts) == 0 && c.Fleet.Policy(p.Name).DeletionTimestamp == nil {
-			f.add(Warning, "policy "+p.Name+" governs no node", "kubectl edit rbp "+p.Name)
-		}
-		if p.Mode == v1alpha1.ModeDryRun {
-			f.add(Warning, "policy "+p.Name+" is in mode DryRun, so it grants nothing", fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, p.Name))
+		if p.Mode == v1alpha1.ModeDryRun && p.Nodes.Pending == 0 { // otherwise a notice says so
+			f.add(Warning, "policy "+p.Name+" is in mode DryRun, so it grants nothing", status.LeaveDryRun(p.Name))
 		}
 		emptyRings(c.Fleet.Policy(p.Name), p.Governed, c.Fleet.Now, f)
 		for _, n := range p.Notices {
@@ -103,7 +105,7 @@ func level(n status.Notice) Level {
 			return "" // the check of the manager finds it
 		}
 		return Warning
-	case attention.Deadline, attention.RunHooks, attention.Hook:
+	case attention.Deadline, attention.RunHooks:
 		return Warning
 	default:
 	}

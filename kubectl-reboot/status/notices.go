@@ -17,6 +17,11 @@ import (
 // LookAtManager is the command that shows whether the manager runs, in any namespace.
 const LookAtManager = "kubectl get pods -A -l app.kubernetes.io/name=reboot-operator"
 
+// LeaveDryRun returns the command that lets a policy grant reboots.
+func LeaveDryRun(policy string) string {
+	return fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"mode":"Enforce"}}'`, policy)
+}
+
 // Kind is the kind of a notice.
 type Kind = attention.Kind
 
@@ -28,6 +33,10 @@ const (
 	ManagerLags Kind = "ManagerLags"
 	// NoPolicy means that no policy exists, or that nodes need a reboot and no policy selects them.
 	NoPolicy Kind = "NoPolicy"
+	// NoNodes means that a policy governs no node.
+	NoNodes Kind = "NoNodes"
+	// DryRun means that nodes wait for a policy that grants nothing.
+	DryRun Kind = "DryRun"
 )
 
 // Notice is something that needs attention, with a command that helps.
@@ -42,7 +51,9 @@ type Notice struct {
 
 // Chosen reports whether nobody has to act, because a person chose this state or it ends in a
 // moment.
-func (n Notice) Chosen() bool { return n.Kind == ManagerLags || attention.Item{Kind: n.Kind}.Chosen() }
+func (n Notice) Chosen() bool {
+	return n.Kind == ManagerLags || n.Kind == NoNodes || n.Kind == DryRun || attention.Item{Kind: n.Kind}.Chosen()
+}
 
 func (n Notice) equal(other Notice) bool { return n.Kind == other.Kind && n.Message == other.Message }
 
@@ -51,6 +62,15 @@ func notices(f fleet.Fleet, policy *v1alpha1.RebootPolicy, p plan.Plan, s *Polic
 	var list []Notice
 	for _, a := range attention.Of(&p, policy, f.Now) {
 		list = append(list, Notice{Kind: a.Kind, Reason: a.Reason, Message: a.Message, Command: a.Command, Nodes: a.Nodes})
+	}
+	if s.Nodes.Selected+s.Nodes.InConflict+len(p.Withheld) == 0 && len(f.Views()) > 0 && policy.DeletionTimestamp == nil {
+		list = append(list, Notice{Kind: NoNodes, Command: "kubectl edit rbp " + policy.Name, Message: "policy " + policy.Name + " governs no node"})
+	}
+	if s.Mode == v1alpha1.ModeDryRun && s.Nodes.Pending > 0 {
+		list = append(list, Notice{
+			Kind: DryRun, Command: LeaveDryRun(policy.Name),
+			Message: fmt.Sprintf("policy %s is in mode DryRun, so it grants nothing; %s", policy.Name, message.Count(s.Nodes.Pending, "node waits", "nodes wait")),
+		})
 	}
 	if f.Manager.Down(f.Now) { // the notice about the manager explains all the others
 		return list
@@ -99,10 +119,22 @@ func (s Status) ofCluster(f fleet.Fleet) []Notice {
 	}
 	if len(f.Policies) == 0 && len(f.Views()) > 0 {
 		list = append(list, Notice{Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot status", Message: "the cluster has no RebootPolicy, so no node is rebooted"})
-	} else if len(s.Ungoverned) > 0 {
+		return list
+	}
+	var waiting []string
+	for _, name := range s.Ungoverned {
+		_, n := f.Node(name)
+		abandoned := f.Governor.Abandons(n)
+		if abandoned == nil {
+			waiting = append(waiting, name)
+			continue
+		}
+		list = append(list, Notice{Kind: NoPolicy, Nodes: []string{name}, Command: "kubectl reboot explain " + name, Message: name + ": " + abandoned.Message})
+	}
+	if len(waiting) > 0 {
 		list = append(list, Notice{
-			Kind: NoPolicy, Nodes: s.Ungoverned, Command: "kubectl reboot explain " + s.Ungoverned[0],
-			Message: fmt.Sprintf("no policy selects %s, but a reboot is needed there", message.Some(s.Ungoverned)),
+			Kind: NoPolicy, Nodes: waiting, Command: "kubectl reboot explain " + waiting[0],
+			Message: fmt.Sprintf("no policy selects %s, but a reboot is needed there", message.Some(waiting)),
 		})
 	}
 	return list

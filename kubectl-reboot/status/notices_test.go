@@ -184,7 +184,21 @@ func TestAttention(t *testing.T) {
 			one(Policy("workers"), Node("n1", "workers", unreported, Condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", 10*time.Second))), nil,
 		},
 		"a node that no policy selects": {
-			one(Policy("workers"), Node("n1", "others", needs)), []string{"NoPolicy [n1] no policy selects n1, but a reboot is needed there | kubectl reboot explain n1"},
+			one(Policy("workers"), Node("n1", "others", needs)), []string{
+				"NoPolicy [n1] no policy selects n1, but a reboot is needed there | kubectl reboot explain n1", "NoNodes [] policy workers governs no node | kubectl edit rbp workers",
+			},
+		},
+		"a reboot that no policy finishes": {
+			fleet.New([]v1alpha1.RebootPolicy{Policy("workers")}, []corev1.Node{
+				Node("n1", "others", needs, Granted("gone", 1, time.Hour), Progressed(1, protocol.PhaseRebooting, time.Hour)), Node("n2", "workers"),
+			}, Now),
+			[]string{
+				"NoPolicy [n1] n1: the policy that granted this reboot was deleted, and no policy selects the node; create a RebootPolicy | kubectl reboot explain n1",
+			},
+		},
+		"a policy that only tries": {
+			one(Policy("workers", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun })), Node("n1", "workers", needs)),
+			[]string{"DryRun [] policy workers is in mode DryRun, so it grants nothing; 1 node waits | kubectl patch rbp workers --type=merge"},
 		},
 		"two conflicts of one policy": {
 			fleet.New([]v1alpha1.RebootPolicy{Policy("all", everything), Policy("blue"), Policy("green")}, []corev1.Node{
