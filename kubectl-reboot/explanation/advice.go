@@ -6,10 +6,13 @@ import (
 	"strings"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
+	"github.com/reboot-operator/reboot-operator/controllers/plan"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/attention"
+	"github.com/reboot-operator/reboot-operator/controllers/plan/record"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/run"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/slots"
 	"github.com/reboot-operator/reboot-operator/controllers/plan/underway"
+	"github.com/reboot-operator/reboot-operator/kubectl-reboot/fleet"
 	"github.com/reboot-operator/reboot-operator/kubectl-reboot/status"
 )
 
@@ -113,49 +116,181 @@ func (p *Policy) rivals() []string {
 	return names
 }
 
-// advise returns the advice for an explained node. free is a priority that no policy has reached.
-// specific returns the policy that should win a conflict, because it selects the fewest nodes.
-func advise(e *Explanation, free int64, specific func(policies ...string) string) Advice {
-	policy := ""
-	if e.Policy != nil {
-		policy = e.Policy.Name
+// question holds what the advice for an explained node depends on.
+type question struct {
+	*Explanation
+
+	fleet  fleet.Fleet
+	policy *v1alpha1.RebootPolicy // nil if none is responsible
+	plan   plan.Plan              // of that policy
+	node   *record.Node
+	// then will block the node once its window opens. It is empty if nothing is known.
+	then v1alpha1.Reason
+	// failed means that the last attempt failed, so that the node can be retried.
+	failed bool
+}
+
+// rules have the advice, most important first. A rule that does not apply returns none.
+var rules = []func(q question) Advice{
+	foreseen, holdingOthersUp, withoutManager, onWindows, withoutPolicy, withoutLimit, tryingOnly, afterFailure,
+	lastGrantRemains, closedForGood, limitHeld, inConflict, inRunHook, ofVerdict,
+}
+
+// advice returns the advice of the first rule that applies.
+func (q question) advice() Advice {
+	for _, rule := range rules {
+		if a := rule(q); a.Text != "" {
+			return a
+		}
 	}
-	switch e.Verdict {
+	return Advice{Text: "nothing"}
+}
+
+func (q question) waitsForHours() bool {
+	return q.Reason == v1alpha1.ReasonWindowClosed || q.Reason == v1alpha1.ReasonBlackout
+}
+
+// foreseen replaces the advice to wait for a window if a person has to act all the same.
+func foreseen(q question) Advice {
+	if q.policy == nil || q.Verdict != Waiting || q.fleet.Manager.Down(q.At) || !plan.NeedsPerson(q.then) {
+		return Advice{}
+	}
+	return AdviceFor(q.then, q.Node, q.policy.Name)
+}
+
+func holdingOthersUp(q question) Advice {
+	i := slices.IndexFunc(q.plan.Unavailable, func(u slots.Unavailable) bool { return u.Node == q.Node })
+	if q.Verdict != NoNeed || i < 0 || q.plan.OldestPending.IsZero() {
+		return Advice{}
+	}
+	return holdsUp(q.plan.Unavailable[i])
+}
+
+func withoutManager(q question) Advice {
+	if !q.fleet.Manager.Down(q.At) || q.Verdict == NoNeed || q.node.Windows {
+		return Advice{}
+	}
+	return Advice{"start the manager: nothing happens without one", status.LookAtManager}
+}
+
+func onWindows(q question) Advice {
+	if !q.node.Windows {
+		return Advice{}
+	}
+	return Advice{Text: "nothing"}
+}
+
+// withoutPolicy does not propose to request a reboot that nobody would grant.
+func withoutPolicy(q question) Advice {
+	if q.policy != nil || q.Verdict != NoNeed {
+		return Advice{}
+	}
+	return Advice{"nothing now; the node will not be rebooted until a policy selects it", "kubectl get rebootpolicies"}
+}
+
+func withoutLimit(q question) Advice {
+	if q.policy == nil || q.plan.Limit > 0 || !q.waitsForHours() && q.Reason != v1alpha1.ReasonBudgetExhausted {
+		return Advice{}
+	}
+	return NoLimit(q.policy.Name)
+}
+
+// tryingOnly does not propose to wait if no reboot follows.
+func tryingOnly(q question) Advice {
+	if q.policy == nil || q.Verdict != Waiting || q.policy.Spec.ModeOrDefault() != v1alpha1.ModeDryRun || plan.NeedsPerson(q.Reason) {
+		return Advice{}
+	}
+	switch q.Reason {
+	case v1alpha1.ReasonNodePaused, v1alpha1.ReasonInvalid, v1alpha1.ReasonSharedPolicyNotFound, v1alpha1.ReasonHalted, v1alpha1.ReasonPolicyConflict, "":
+		return Advice{}
+	}
+	return AdviceFor(v1alpha1.ReasonDryRun, q.Node, q.policy.Name)
+}
+
+func afterFailure(q question) Advice {
+	switch {
+	case q.Reason == v1alpha1.ReasonBackingOff && !q.failed:
+		return Advice{"wait until the time above; to reboot it sooner, run", "kubectl reboot request " + q.Node + " --reason=why"}
+	case q.Reason == v1alpha1.ReasonUndrainablePod && q.failed:
+		return Advice{"fix what the message names, or wait for the next try; to try now, run", "kubectl reboot retry " + q.Node}
+	}
+	return Advice{}
+}
+
+func lastGrantRemains(q question) Advice {
+	if q.Verdict != Waiting || q.Reason != "" {
+		return Advice{}
+	}
+	return Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
+}
+
+func closedForGood(q question) Advice {
+	if !q.waitsForHours() || !q.Until.IsZero() {
+		return Advice{}
+	}
+	return Advice{"change the windows or blackouts of the policy, because no window ever opens; to see them, run", "kubectl reboot windows " + q.policy.Name}
+}
+
+func limitHeld(q question) Advice {
+	if q.Reason != v1alpha1.ReasonBudgetExhausted || len(q.plan.Unavailable) < int(q.plan.Limit) {
+		return Advice{}
+	}
+	return holdsUp(q.plan.Unavailable[0])
+}
+
+// inConflict lets the policy win that selects the fewest nodes, with a priority that no policy has
+// reached.
+func inConflict(q question) Advice {
+	free := freePriority(q.fleet.Policies)
+	if q.Verdict != Waiting || q.Reason != v1alpha1.ReasonPolicyConflict || !q.Policy.ties() || free > maxPriority {
+		return Advice{}
+	}
+	command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, q.fleet.MostSpecific(q.Policy.rivals()...), free)
+	return Advice{waits[q.Reason].Text, command}
+}
+
+func inRunHook(q question) Advice {
+	_, command := run.SplitMessage(q.Message)
+	if q.Verdict != Waiting || q.Reason != v1alpha1.ReasonRunHookWaits || command == "" {
+		return Advice{}
+	}
+	return Advice{"let the hook answer, or do its work and answer by hand", command}
+}
+
+// ofVerdict is the advice if nothing special applies.
+func ofVerdict(q question) Advice {
+	policy := ""
+	if q.policy != nil {
+		policy = q.policy.Name
+	}
+	switch q.Verdict {
 	case Waiting:
-		return adviseWaiting(e, policy, free, specific)
+		return AdviceFor(q.Reason, q.Node, policy)
 	case Due:
 		return Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
 	case NoNeed:
-		return Advice{"nothing; to request a reboot without an update, run", "kubectl reboot request NODE --reason=why"}.about(e.Node, policy)
+		return Advice{"nothing; to request a reboot without an update, run", "kubectl reboot request NODE --reason=why"}.about(q.Node, policy)
 	case InProgress:
-		if e.Reboot.Answer != "" {
-			return Advice{"let the hook answer, or check the node and answer by hand", e.Reboot.Answer}
-		}
-		if a, ok := grantedAdvice[e.Reason]; ok {
-			return a.about(e.Node, policy)
-		}
-		if e.Reboot.Phase == underway.StateDraining {
-			return Advice{"nothing; to see what the drain waits for, run", "kubectl describe node NODE"}.about(e.Node, policy)
-		}
-		return Advice{Text: "nothing"}
+		return inProgress(q).about(q.Node, policy)
 	case Unknown, Unanswered:
-		if e.Reason == v1alpha1.ReasonNodeUnavailable {
-			return Advice{"repair the node", "kubectl describe node " + e.Node}
+		if q.Reason == v1alpha1.ReasonNodeUnavailable {
+			return Advice{"repair the node", "kubectl describe node " + q.Node}
 		}
 	}
-	return Advice{"check whether the agent runs, and read its log", allPods}.about(e.Node, policy)
+	return Advice{"check whether the agent runs, and read its log", allPods}.about(q.Node, policy)
 }
 
-// adviseWaiting returns the advice for a node that waits.
-func adviseWaiting(e *Explanation, policy string, free int64, specific func(policies ...string) string) Advice {
-	if e.Reason == v1alpha1.ReasonPolicyConflict && e.Policy.ties() && free <= maxPriority {
-		command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, specific(e.Policy.rivals()...), free)
-		return Advice{waits[e.Reason].Text, command}
+func inProgress(q question) Advice {
+	if q.Reboot.Answer != "" {
+		return Advice{"let the hook answer, or check the node and answer by hand", q.Reboot.Answer}
 	}
-	if _, command := run.SplitMessage(e.Message); e.Reason == v1alpha1.ReasonRunHookWaits && command != "" {
-		return Advice{"let the hook answer, or do its work and answer by hand", command}
+	if a, ok := grantedAdvice[q.Reason]; ok {
+		return a
 	}
-	return AdviceFor(e.Reason, e.Node, policy)
+	if q.Reboot.Phase == underway.StateDraining {
+		return Advice{"nothing; to see what the drain waits for, run", "kubectl describe node NODE"}
+	}
+	return Advice{Text: "nothing"}
 }
 
 // about replaces the placeholders with names.

@@ -97,6 +97,28 @@ func TestOf_NoPriorityBringsControlPlaneNodesTogether(t *testing.T) {
 	}
 }
 
+// TestOf_NothingWouldFollow tests that the advice is neither to wait nor to request a reboot if none
+// would follow.
+func TestOf_NothingWouldFollow(t *testing.T) {
+	tries := Policy("w", Spec(func(s *v1alpha1.RebootPolicySpec) { s.Mode = v1alpha1.ModeDryRun }))
+	for name, tc := range map[string]struct {
+		policy v1alpha1.RebootPolicy
+		node   corev1.Node
+		want   string
+	}{
+		"no policy":                           {Policy("w"), Node("n1", "other"), "kubectl get rebootpolicies"},
+		"its turn never comes in mode DryRun": {tries, Node("n1", "w", Needs(time.Minute)), `kubectl patch rbp w --type=merge -p '{"spec":{"mode":"Enforce"}}'`},
+		"a paused node in mode DryRun":        {tries, Node("n1", "w", Needs(time.Minute), Annotated(v1alpha1.AnnotationPaused, "true")), "kubectl reboot resume node/n1"},
+		"its turn comes":                      {Policy("w"), Node("n1", "w", Needs(time.Minute)), "kubectl reboot status w -o wide"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if e := explain(t, policies(tc.policy), tc.node, Node("n0", "w", Needs(time.Hour))); e.Advice.Command != tc.want {
+				t.Errorf("%s: %+v, want %s", e.Reason, e.Advice, tc.want)
+			}
+		})
+	}
+}
+
 // TestOf_NoTurnComesIfTheLimitIsZero tests that the advice is not to wait if the limit is zero.
 func TestOf_NoTurnComesIfTheLimitIsZero(t *testing.T) {
 	for limit, want := range map[string]string{"0": "raise spec.concurrency.maxUnavailable", "0%": "raise spec.concurrency.maxUnavailable", "1": "repair n0, which is not Ready"} {

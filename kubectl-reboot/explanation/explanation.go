@@ -144,9 +144,13 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
 	}
-	e.Timeline, e.Advice, e.Manager = timeline(&e, policy, node, answer.Reboot), advise(&e, freePriority(f.Policies), f.MostSpecific), differs(answer, node)
-	e.correct(f, policy, node)
-	e.warn(f, policy, answer.Decision)
+	e.Timeline, e.Manager = timeline(&e, policy, node, answer.Reboot), differs(answer, node)
+	q := question{Explanation: &e, fleet: f, policy: policy, node: node, then: answer.Decision.Then, failed: e.cutRetryHints()}
+	if policy != nil {
+		q.plan = f.Plan(policy)
+	}
+	e.Advice = q.advice()
+	e.complete(q)
 	return e, nil
 }
 
@@ -182,26 +186,16 @@ const LastGrantRemains = "the manager has not released its last grant yet"
 // NotReady explains why the need for a reboot is unknown although the agent has reported it.
 const NotReady = "the node is not Ready, so its agent cannot report whether it needs a reboot"
 
-// correct adjusts the planner's answer for nodes that run Windows, have just been rebooted, or wait
-// for a slot.
-func (e *Explanation) correct(f fleet.Fleet, policy *v1alpha1.RebootPolicy, node *record.Node) {
-	failed := e.cutRetryHints()
+// complete adds what the planner does not say: about nodes that run Windows or whose grant ends, and
+// who uses up the limit.
+func (e *Explanation) complete(q question) {
 	switch {
-	case f.Manager.Down(f.Now) && e.Verdict != NoNeed && !node.Windows:
-		e.Advice = Advice{"start the manager: nothing happens without one", status.LookAtManager}
-	case node.Windows:
-		e.Message, e.Advice = "the node runs Windows, on which agents cannot run, so the operator ignores it", Advice{Text: "nothing"}
-	case e.Reason == v1alpha1.ReasonBackingOff && !failed:
-		e.Advice = Advice{"wait until the time above; to reboot it sooner, run", "kubectl reboot request " + e.Node + " --reason=why"}
-	case e.Reason == v1alpha1.ReasonUndrainablePod && failed:
-		e.Advice = Advice{"fix what the message names, or wait for the next try; to try now, run", "kubectl reboot retry " + e.Node}
+	case q.node.Windows:
+		e.Message = "the node runs Windows, on which agents cannot run, so the operator ignores it"
 	case e.Verdict == Waiting && e.Reason == "":
 		e.Message = LastGrantRemains
-		e.Advice = Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
-	case e.Reason == v1alpha1.ReasonWindowClosed || e.Reason == v1alpha1.ReasonBlackout:
-		e.Advice = forWindow(f, policy, e)
-	case e.Reason == v1alpha1.ReasonBudgetExhausted:
-		e.nameHolders(f.Plan(policy))
+	case e.Reason == v1alpha1.ReasonBudgetExhausted, holdingOthersUp(q).Text != "":
+		e.Slots = q.plan.Holders
 	}
 }
 
@@ -216,48 +210,6 @@ func (e *Explanation) cutRetryHints() (cut bool) {
 	}
 	e.Message, cut = record.WithoutRetryHint(e.Message)
 	return cut
-}
-
-// nameHolders says who uses up the limit, and what to do about it.
-func (e *Explanation) nameHolders(p plan.Plan) {
-	e.Slots = p.Holders
-	switch held := p.Unavailable; {
-	case p.Limit == 0:
-		e.Advice = NoLimit(e.Policy.Name)
-	case len(held) >= int(p.Limit):
-		e.Advice = holdsUp(held[0])
-	}
-}
-
-// warn replaces the advice to wait or to do nothing if a person has to act all the same: because of
-// what will block the node when its window opens, or because the node uses up the limit of others.
-func (e *Explanation) warn(f fleet.Fleet, policy *v1alpha1.RebootPolicy, d plan.Decision) {
-	switch {
-	case policy == nil:
-	case e.Verdict == Waiting && !f.Manager.Down(f.Now) && plan.NeedsPerson(d.Then):
-		e.Advice = AdviceFor(d.Then, e.Node, policy.Name)
-	case e.Verdict == NoNeed:
-		decided := f.Plan(policy)
-		for _, u := range decided.Unavailable {
-			if u.Node == e.Node && !decided.OldestPending.IsZero() {
-				e.Slots, e.Advice = decided.Holders, holdsUp(u)
-			}
-		}
-	}
-}
-
-// forWindow returns the advice for a node that waits for a window. If none opens, or no reboot
-// follows then, it does not say to wait.
-func forWindow(f fleet.Fleet, policy *v1alpha1.RebootPolicy, e *Explanation) Advice {
-	switch {
-	case f.Plan(policy).Limit == 0:
-		return NoLimit(policy.Name)
-	case policy.Spec.ModeOrDefault() == v1alpha1.ModeDryRun:
-		return AdviceFor(v1alpha1.ReasonDryRun, e.Node, policy.Name)
-	case e.Until.IsZero():
-		return Advice{"change the windows or blackouts of the policy, because no window ever opens; to see them, run", "kubectl reboot windows " + policy.Name}
-	}
-	return e.Advice
 }
 
 // freePriority returns a priority above those of all policies. An existing priority would cause the
