@@ -117,6 +117,31 @@ func TestStatusOf_Messages(t *testing.T) {
 	}
 }
 
+// TestStatusOf_Accepted shows that a spec from which no reboot follows says so.
+func TestStatusOf_Accepted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mode     v1alpha1.Mode
+		selected int32
+		limit    int32
+		want     string
+	}{
+		"reboots follow":  {"", 2, 1, "the whole spec is in force"},
+		"it only tries":   {v1alpha1.ModeDryRun, 2, 1, "the whole spec is in force; mode DryRun grants no reboot"},
+		"no nodes":        {"", 0, 1, "the whole spec is in force; the policy governs no node"},
+		"a limit of zero": {"", 2, 0, "the whole spec is in force; maxUnavailable of 0 permits no reboot"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := &v1alpha1.RebootPolicy{Spec: v1alpha1.RebootPolicySpec{Mode: tc.mode}}
+			p := plan.Plan{}
+			p.Limit, p.Counts.Selected = tc.limit, tc.selected
+			got := meta.FindStatusCondition(statusOf(policy, p, window.State{}, time.Time{}).Conditions, v1alpha1.ConditionAccepted).Message
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 // TestStatusOf_NamesEachConflict shows that condition Accepted has the sentences of all conflicts,
 // each with the nodes that are not rebooted and those that need it.
 func TestStatusOf_NamesEachConflict(t *testing.T) {

@@ -118,7 +118,7 @@ var order = []string{
 }
 
 func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []metav1.Condition {
-	list := []metav1.Condition{accepted(p), windowOpen(&policy.Spec, w), progressing(p), halted(policy, p)}
+	list := []metav1.Condition{accepted(&policy.Spec, p), windowOpen(&policy.Spec, w), progressing(p), halted(policy, p)}
 	if a := p.Agents; a != nil {
 		list = append(list, metav1.Condition{
 			Type: v1alpha1.ConditionAgentsReady, Status: metav1.ConditionStatus(a.Status), Reason: string(a.Reason), Message: a.Message,
@@ -130,7 +130,8 @@ func conditions(policy *v1alpha1.RebootPolicy, p plan.Plan, w window.State) []me
 	return list
 }
 
-func accepted(p plan.Plan) metav1.Condition {
+// accepted says whether the spec is in force, and why no reboot follows from it although it is.
+func accepted(spec *v1alpha1.RebootPolicySpec, p plan.Plan) metav1.Condition {
 	switch {
 	case p.Invalid != nil:
 		return condition(v1alpha1.ConditionAccepted, false, p.Invalid.Reason, p.Invalid.Message)
@@ -140,7 +141,16 @@ func accepted(p plan.Plan) metav1.Condition {
 	if len(p.Withheld) > 0 {
 		return condition(v1alpha1.ConditionAccepted, false, v1alpha1.ReasonPolicyConflict, withheld(p.Withheld))
 	}
-	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, "the whole spec is in force")
+	text := "the whole spec is in force"
+	switch {
+	case spec.ModeOrDefault() == v1alpha1.ModeDryRun:
+		text += "; mode DryRun grants no reboot"
+	case p.Counts.Selected == 0:
+		text += "; the policy governs no node"
+	case p.Limit == 0:
+		text += "; maxUnavailable of 0 permits no reboot"
+	}
+	return condition(v1alpha1.ConditionAccepted, true, v1alpha1.ReasonAccepted, text)
 }
 
 // withheld names an invalid policy that selects the same nodes as this one, and some of these

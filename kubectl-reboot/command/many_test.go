@@ -309,6 +309,8 @@ var _ = Describe("abort", func() {
 
 		p.patch(name, cordon)
 		p.commits(name)
+		Expect(ok("pause", name, "--dry-run=client")).To(ContainSubstring(" paused; its reboot has begun and cannot be stopped"))
+		Expect(ok("pause", p.policy, "--dry-run=client")).To(ContainSubstring(" paused; reboots that have begun go on (1 granted)"))
 		Expect(fails("abort", name)).To(ContainSubstring("the drain is over and the node is rebooting, which cannot be stopped"))
 		Expect(node(name).Spec.Unschedulable).To(BeTrue())
 

@@ -95,6 +95,9 @@ func (r pausing) policy(p *v1alpha1.RebootPolicy) (string, error) {
 		return "already " + done, nil
 	}
 	p.Spec.Pause = r.pause.DeepCopy()
+	if granted := len(p.Status.Grants); granted > 0 {
+		done += fmt.Sprintf("; reboots that have begun go on (%d granted)", granted)
+	}
 	return done, nil
 }
 

@@ -319,6 +319,9 @@ func runReport(ctx context.Context, s *Session, args []string, selector string, 
 	rows := report.Of(f, func(policy string, of map[string]string) bool {
 		return selects.Matches(labels.Set(of)) && (len(names) == 0 || slices.Contains(names, policy))
 	})
+	if len(rows) == 0 {
+		fmt.Fprintln(s.ErrOut, "warning: no node matches")
+	}
 	if o.format == asCSV {
 		text, err := report.CSV(rows)
 		if err != nil {

@@ -53,7 +53,7 @@ func (s Status) Changes(before Status, zone *time.Location) []string {
 // noticed reports what begins to need a person, and what no longer does.
 func noticed(before, current []Notice, report func(subject, text string)) {
 	for _, n := range current {
-		if n.isNews() && !slices.ContainsFunc(before, n.equal) {
+		if n.isNews() && !slices.ContainsFunc(before, n.repeats) {
 			text := n.Message
 			if n.Command != "" {
 				text += ". Run: " + n.Command
@@ -70,6 +70,13 @@ func noticed(before, current []Notice, report func(subject, text string)) {
 
 // isNews reports whether a notice gets lines of its own. An overdue reboot has the lines of its node.
 func (n Notice) isNews() bool { return !n.Chosen() && n.Kind != attention.Overdue }
+
+// repeats reports whether other says the same. An error of reading the manager's Lease may have
+// another text each time.
+func (n Notice) repeats(other Notice) bool {
+	head, _, _ := strings.Cut(n.Message, ": ")
+	return n.equal(other) || n.Kind == ManagerDown && n.Kind == other.Kind && strings.HasPrefix(other.Message, head+": ")
+}
 
 // continues reports whether other is about the same trouble, although its message may have changed.
 func (n Notice) continues(other Notice) bool {

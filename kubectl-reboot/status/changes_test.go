@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -100,17 +101,25 @@ func TestChanges_Notices(t *testing.T) {
 	calm, silent := at(0, Policy("w")), fleet.New(nil, nil, Now)
 	silent.Manager = fleet.ManagerOf(nil, nil)
 	down := status.Of(silent)
+	unread := func(port string) status.Status {
+		f := fleet.New(nil, nil, Now)
+		f.Manager = fleet.ManagerOf(nil, errors.New("read tcp 10.0.0.1:"+port+": connection reset by peer"))
+		return status.Of(f)
+	}
 	cases := map[string]struct {
 		before, after status.Status
 		want          []string
 	}{
-		"it begins":                  {calm, stuck(other), []string{needs + other + ". Run: kubectl reboot explain n1"}},
-		"it was there at the start":  {status.Status{}, stuck(other), []string{needs + other + ". Run: kubectl reboot explain n1"}},
-		"it stays":                   {stuck(other), stuck(other), nil},
-		"it stays for another cause": {stuck(other), stuck("FLUO is active"), []string{needs + "FLUO is active. Run: kubectl reboot explain n1"}},
-		"it ends":                    {stuck(other), calm, []string{"no longer " + needs + other}},
-		"the manager stops":          {status.Of(fleet.New(nil, nil, Now)), down, []string{"needs you: " + down.ManagerTrouble() + ". Run: " + status.LookAtManager}},
-		"the manager starts":         {down, status.Of(fleet.New(nil, nil, Now)), []string{"no longer needs you: " + down.ManagerTrouble()}},
+		"it begins":                         {calm, stuck(other), []string{needs + other + ". Run: kubectl reboot explain n1"}},
+		"it was there at the start":         {status.Status{}, stuck(other), []string{needs + other + ". Run: kubectl reboot explain n1"}},
+		"it stays":                          {stuck(other), stuck(other), nil},
+		"it stays for another cause":        {stuck(other), stuck("FLUO is active"), []string{needs + "FLUO is active. Run: kubectl reboot explain n1"}},
+		"it ends":                           {stuck(other), calm, []string{"no longer " + needs + other}},
+		"the manager stops":                 {status.Of(fleet.New(nil, nil, Now)), down, []string{"needs you: " + down.ManagerTrouble() + ". Run: " + status.LookAtManager}},
+		"the Lease cannot be read":          {status.Of(fleet.New(nil, nil, Now)), unread("1"), []string{"needs you: " + unread("1").ManagerTrouble() + ". Run: " + status.LookAtManager}},
+		"the Lease cannot be read, again":   {unread("1"), unread("2"), nil},
+		"the Lease can be read, and is old": {unread("1"), down, []string{"needs you: " + down.ManagerTrouble() + ". Run: " + status.LookAtManager}},
+		"the manager starts":                {down, status.Of(fleet.New(nil, nil, Now)), []string{"no longer needs you: " + down.ManagerTrouble()}},
 		"a pause is chosen": {calm, at(0, Policy("w", Spec(func(s *v1alpha1.RebootPolicySpec) {
 			s.Pause = &v1alpha1.Pause{Reason: "test"}
 		}))), nil},
