@@ -36,7 +36,8 @@ type Decision struct {
 	// ThenMessage is its sentence.
 	Then        v1alpha1.Reason
 	ThenMessage string
-	// Endless is true if the node waits for a window, and none opens within 400 days.
+	// Endless is true if the node waits for a window, and none opens within 400 days, or for a ring
+	// that only a person can get going again.
 	Endless bool
 	// Preflight is the wanted annotation preflight, the request to the agent about pods. It is
 	// empty if the annotation should not exist.
@@ -130,7 +131,7 @@ func decision(c *choice, n *record.Node, o *Blocked) (Decision, bool) {
 		return Decision{}, false
 	}
 	is := waits(n, o)
-	is.Endless = (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed) && o.Until.IsZero()
+	is.Endless = o.Endless || (o.check == v1alpha1.ReasonBlackout || o.check == v1alpha1.ReasonWindowClosed) && o.Until.IsZero()
 	is.Preflight = c.pods.Request(n, o.reaches(podChecks) || record.Reached(o.looksFrom(), c.Now))
 	return is, true
 }

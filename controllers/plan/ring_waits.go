@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reboot-operator/reboot-operator/api/v1alpha1"
@@ -19,6 +20,8 @@ func ringWaits(c *choice, _ *record.Node) *block.Block { return c.unfinished }
 type left struct {
 	node   string
 	reason v1alpha1.Reason
+	// down is true if the node needs no reboot, and is not Ready after its last one.
+	down bool
 }
 
 // before sorts nodes that need a person first, and then those that are being rebooted.
@@ -60,7 +63,7 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *block.Bl
 			continue
 		}
 		ends, down := c.order.Rings.Soaks(n)
-		is := left{n.Name, undone(c, n, down)}
+		is := left{n.Name, undone(c, n, down), down && !n.NeedsReboot()}
 		switch {
 		case is.reason == "" && (ends.After(until) || ends.Equal(until) && last != nil && n.Name < last.Name):
 			last, until = n, ends
@@ -74,10 +77,14 @@ func unfinished(c *choice, ring v1alpha1.Ring, members []*record.Node) *block.Bl
 	lost := halt.LostIn(c.attempts, ring.Name, c.plan.Reboots)
 	switch {
 	case len(lost) > 0:
-		return block.New(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
+		b := block.New(v1alpha1.ReasonRingWaits, `waiting for ring %s: Node %s was deleted during its reboot, and no node of the ring has come back since; `+
 			`to resume: kubectl annotate rebootpolicy %s %s="why"`, ring.Name, message.Some(lost), c.Policy.Name, v1alpha1.AnnotationResume)
+		b.Endless = !slices.ContainsFunc(members, (*record.Node).NeedsReboot) // otherwise the next one may come back
+		return b
 	case first.node != "":
-		return block.New(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
+		b := block.New(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s; paused nodes do not count", ring.Name, first)
+		b.Endless = first.down
+		return b
 	case c.Now.Before(until):
 		return block.New(v1alpha1.ReasonRingWaits, "waiting for ring %s: %s has been back in service since %s; its soak ends %s",
 			ring.Name, last.Name, c.instant(until.Add(-soak)), c.instant(until)).EndsAt(until)

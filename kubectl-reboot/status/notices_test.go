@@ -77,6 +77,12 @@ func TestAttention(t *testing.T) {
 	never := Spec(func(s *v1alpha1.RebootPolicySpec) {
 		s.Blackouts = []v1alpha1.Blackout{{Name: "long", From: "2026-01-01", To: "2029-01-01"}}
 	})
+	canary := func(n *corev1.Node) { n.Labels["ring"] = "canary" }
+	ringed := Spec(func(s *v1alpha1.RebootPolicySpec) {
+		s.Rings = []v1alpha1.Ring{{
+			Name: "canary", NodeSelector: v1alpha1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}, Soak: &v1alpha1.Duration{Duration: 4 * time.Hour},
+		}}
+	})
 	everything := Spec(func(s *v1alpha1.RebootPolicySpec) { s.NodeSelector = &v1alpha1.LabelSelector{} })
 	cases := map[string]struct {
 		fleet fleet.Fleet
@@ -146,6 +152,26 @@ func TestAttention(t *testing.T) {
 				"Blocked [a] a: CoordinatorConflict: a is active | kubectl reboot explain a", "Blocked [b] b: CoordinatorConflict: b is active | kubectl reboot explain b", "Blocked [c] c: CoordinatorConflict: c is active | kubectl reboot explain c",
 				"Blocked [d e] d, e: CoordinatorConflict: for other causes | kubectl reboot explain d",
 			},
+		},
+		"a ring whose node was deleted during its reboot": {
+			one(Policy("workers", AtMost("2"), ringed, func(p *v1alpha1.RebootPolicy) {
+				p.Status.History = []v1alpha1.PastReboot{{
+					Node: "c", Seq: 1, Ring: "canary", Result: v1alpha1.RebootLost, Reason: v1alpha1.ReasonNodeGoneInReboot, GrantedAt: Ago(2 * time.Hour), EndedAt: Ago(time.Hour),
+				}}
+			}), Node("n1", "workers", needs)),
+			[]string{"Blocked [n1] n1: RingWaits: waiting for ring canary: Node c was deleted during its reboot | kubectl reboot explain n1"},
+		},
+		"a canary that went down after its reboot": {
+			one(Policy("workers", AtMost("2"), ringed), Node("c", "workers", canary, Granted("workers", 1, 2*time.Hour), Booted(2*time.Hour), func(n *corev1.Node) {
+				n.Annotations[v1alpha1.AnnotationGrant] = protocol.Grant{
+					Policy: "workers", Seq: 1, BootID: n.Status.NodeInfo.BootID, State: protocol.GrantFinished, At: Ago(90 * time.Minute),
+				}.String()
+			}, Condition(corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown", time.Hour)), Node("n1", "workers", needs)),
+			[]string{"Blocked [n1] n1: RingWaits: waiting for ring canary: c is not done (NodeUnavailable) | kubectl reboot explain n1"},
+		},
+		"a canary that soaks": {
+			one(Policy("workers", AtMost("2"), ringed), Node("c", "workers", canary, needs), Node("n1", "workers", needs)),
+			[]string{"ManagerLags [c] nothing blocks c | kubectl get pods"},
 		},
 		"windows that never open": {
 			one(Policy("workers", Weeknights, never), Node("n1", "workers", needs)),

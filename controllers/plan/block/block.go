@@ -15,6 +15,8 @@ type Block struct {
 	Message string
 	// Until is the time when the block ends by itself, or zero if somebody has to act.
 	Until time.Time
+	// Endless is true if only a person can end the block although its reason usually ends by itself.
+	Endless bool
 	// ShortLived is true if the block ends within seconds. Such a block is not written on nodes.
 	ShortLived bool
 	// StallsAt is the time to report the nodes that use up the limit without a reboot, or zero. After
