@@ -68,7 +68,7 @@ func noticed(before, current []Notice, report func(subject, text string)) {
 	}
 }
 
-// isNews reports whether a notice gets lines of its own. An overdue reboot has the lines of its node.
+// isNews reports whether changes of a notice are printed. An overdue reboot has the lines of its node.
 func (n Notice) isNews() bool { return !n.Chosen() && n.Kind != attention.Overdue }
 
 // repeats reports whether other says the same. An error of reading the manager's Lease may have
