@@ -93,9 +93,9 @@ func (s *Session) warning(m fleet.Manager) []string {
 
 // printTrouble prints trouble that has begun, and the end of trouble.
 func (s *Session) printTrouble(before, current string) {
-	switch {
-	case current == before:
-	case current == "":
+	switch current {
+	case before:
+	case "":
 		s.Screen.Print(s.Screen.Theme.Line("over: " + before))
 	default:
 		s.Screen.Print(s.Screen.Theme.Line(current))

@@ -146,16 +146,24 @@ func (w *writeOptions) each(ctx context.Context, arguments []string, find finder
 		}
 		return nil
 	})
+	if len(written) > 0 && w.dryRun == dryRunNone {
+		errs = append(errs, w.follow(ctx, c, written, expected))
+	}
+	return errors.Join(errs...)
+}
+
+// follow follows the written objects with --wait. Without, it warns of what keeps the expected ones
+// from being done.
+func (w *writeOptions) follow(ctx context.Context, c client.Client, written, expected []client.Object) error {
 	switch {
-	case len(written) == 0 || w.dryRun != dryRunNone:
 	case w.wait.on:
-		errs = append(errs, w.wait.follow(ctx, w.session, written))
+		return w.wait.follow(ctx, w.session, written)
 	case w.reboots:
 		w.warnOfStays(ctx, expected)
 	default:
 		w.session.warn(readManager(ctx, c))
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // mostWarnings is the number of nodes that warnings name.

@@ -28,15 +28,7 @@ func policies(c Cluster, f *findings) {
 		return
 	}
 	s := status.Of(c.Fleet)
-	var none []string
-	for _, n := range c.Fleet.Views() {
-		if g := c.Fleet.Governor.Govern(n); g.Policy == "" && len(g.Rivals) == 0 && !n.Windows && !slices.Contains(s.Ungoverned, n.Name) {
-			none = append(none, n.Name)
-		}
-	}
-	if len(none) > 0 {
-		f.add(Warning, "no policy selects "+message.Some(none)+", so nothing reboots there", "kubectl get rebootpolicies", none...)
-	}
+	unselected(c, s.Ungoverned, f)
 	conflicts(c, f)
 	for _, n := range s.Notices {
 		if n.Kind == status.NoPolicy {
@@ -57,6 +49,19 @@ func policies(c Cluster, f *findings) {
 		if i := slices.IndexFunc(c.Unsent, func(e corev1.Event) bool { return e.InvolvedObject.Name == p.Name }); i >= 0 {
 			f.add(Warning, "a service of spec.notify of policy "+p.Name+" was not notified: "+c.Unsent[i].Message, "kubectl describe rbp "+p.Name)
 		}
+	}
+}
+
+// unselected finds nodes that no policy selects. Those that need a reboot are known already.
+func unselected(c Cluster, known []string, f *findings) {
+	var none []string
+	for _, n := range c.Fleet.Views() {
+		if g := c.Fleet.Governor.Govern(n); g.Policy == "" && len(g.Rivals) == 0 && !n.Windows && !slices.Contains(known, n.Name) {
+			none = append(none, n.Name)
+		}
+	}
+	if len(none) > 0 {
+		f.add(Warning, "no policy selects "+message.Some(none)+", so nothing reboots there", "kubectl get rebootpolicies", none...)
 	}
 }
 

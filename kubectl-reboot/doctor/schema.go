@@ -34,8 +34,7 @@ func absent(t reflect.Type, schema map[string]any, path string) []string {
 		return nil
 	}
 	var paths []string
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" { // embedded
 			paths = append(paths, absent(field.Type, schema, path)...)

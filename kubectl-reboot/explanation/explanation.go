@@ -134,12 +134,7 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	if e.Verdict == NoNeed || e.Verdict == Unknown {
 		e.Reason, e.Message = v1alpha1.Reason(e.Need.Reason), e.Need.Message
 	}
-	if e.Verdict == NoNeed && !node.Ready {
-		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.ReasonNodeUnavailable, NotReady
-	}
-	if c := agentMissing(f.Policy(f.Governor.Govern(node).Policy), name); c != nil && e.Verdict == NoNeed {
-		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.Reason(c.Reason), c.Message
-	}
+	e.doubt(node, agentMissing(f.Policy(f.Governor.Govern(node).Policy), name))
 	e.Request = requestOf(object)
 	if e.Request != nil && (e.Verdict == NoNeed || e.Verdict == Unknown) {
 		e.Verdict, e.Reason, e.Message = Unanswered, "", ""
@@ -152,6 +147,18 @@ func Of(f fleet.Fleet, name string) (Explanation, error) {
 	e.Advice = q.advice()
 	e.complete(q)
 	return e, nil
+}
+
+// doubt makes the verdict unknown if nobody can tell by now that the node needs no reboot: it is not
+// Ready, or its agent is missing, as the condition of its policy says.
+func (e *Explanation) doubt(node *record.Node, missing *metav1.Condition) {
+	switch {
+	case e.Verdict != NoNeed:
+	case !node.Ready:
+		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.ReasonNodeUnavailable, NotReady
+	case missing != nil:
+		e.Verdict, e.Reason, e.Message = Unknown, v1alpha1.Reason(missing.Reason), missing.Message
+	}
 }
 
 // podsInTheWay names the pods that keep a waiting node from being drained, unless the message does.

@@ -75,7 +75,7 @@ func (n Notice) isNews() bool { return !n.Chosen() && n.Kind != attention.Overdu
 // another text each time.
 func (n Notice) repeats(other Notice) bool {
 	head, _, _ := strings.Cut(n.Message, ": ")
-	return n.equal(other) || n.Kind == ManagerDown && n.Kind == other.Kind && strings.HasPrefix(other.Message, head+": ")
+	return n.equal(other) || n.Kind == ManagerDown && other.Kind == ManagerDown && strings.HasPrefix(other.Message, head+": ")
 }
 
 // continues reports whether other is about the same trouble, although its message may have changed.
