@@ -49,7 +49,7 @@ var _ = Describe("The life of a reboot", func() {
 		Expect(conditionOf(corev1.NodeDrainInProgress)(node)).To(Equal("False Drained"))
 		Expect(conditionOf(corev1.NodeDrained)(node)).To(Equal("False RebootSucceeded"))
 		Expect(conditionOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("False RebootSucceeded"))
-		Expect(messageOf(corev1.NodeMaintenanceInProgress)(node)).To(BeEmpty())
+		Expect(messageOf(corev1.NodeMaintenanceInProgress)(node)).To(Equal("The node has been rebooted."))
 		Expect(m.Logind.Reboots()).To(Equal(1))
 		Expect(m.requests.writes()).To(HaveExactElements(
 			status, // up to date
