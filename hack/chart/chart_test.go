@@ -273,13 +273,18 @@ func TestChart_RefusesValuesOfOtherCharts(t *testing.T) {
 	}
 }
 
-// A checkout has no tag from which its files could be downloaded, so the notes must name a file of
-// the checkout.
-func TestChart_NotesNameAFileThatIsThere(t *testing.T) {
+// The notes name the next steps. A checkout has no tag from which its files could be downloaded, so
+// they must name a file of the checkout.
+func TestChart_NotesNameTheNextSteps(t *testing.T) {
 	t.Parallel()
 	notes := helm(t, "install", "x", "config/chart", "--dry-run=client", "--set=image.tag=v1.2.3")
-	if want := "\n  kubectl apply -f config/samples/dry-run.yaml   #"; !strings.Contains(notes, want) {
-		t.Errorf("no %q in %s", want, notes)
+	for _, want := range []string{
+		"\n  kubectl apply -f config/samples/dry-run.yaml   #", "\n  kubectl reboot doctor ", "build the plugin with: make build\n",
+		"\n  https://github.com/reboot-operator/reboot-operator/tree/main/docs\n",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in %s", want, notes)
+		}
 	}
 }
 

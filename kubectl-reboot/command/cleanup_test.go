@@ -89,11 +89,13 @@ var _ = Describe("cleanup", Serial, func() {
 		p := newPool(1, paused)
 		Expect(fails("cleanup")).To(And(ContainSubstring("nothing is removed while policies exist"), ContainSubstring(p.policy), ContainSubstring("make undeploy removes them")))
 		for key, want := range map[string]string{
-			"meta.helm.sh/release-name":      "helm uninstall x --namespace",
-			"argocd.argoproj.io/tracking-id": "remove them from Application x",
+			"meta.helm.sh/release-name":        "helm uninstall x --namespace",
+			"argocd.argoproj.io/tracking-id":   "remove them from Application x",
+			"helm.toolkit.fluxcd.io/name":      "kubectl delete helmrelease -n  x",
+			"kustomize.toolkit.fluxcd.io/name": "remove them from its source, Kustomization x",
 		} {
 			object := p.get()
-			object.Annotations = map[string]string{key: "x"}
+			object.Annotations, object.Labels = map[string]string{key: "x"}, map[string]string{key: "x"}
 			Expect(api.Update(context.Background(), object)).To(Succeed())
 			Expect(fails("cleanup")).To(ContainSubstring(want))
 		}
