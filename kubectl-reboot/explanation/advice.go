@@ -146,8 +146,14 @@ func (q question) advice() Advice {
 	return Advice{Text: "nothing"}
 }
 
+// waitsFor reports whether the policy makes the node wait for one of the reasons. A node that does not
+// wait may show any reason, because its agent has reported it.
+func (q question) waitsFor(reasons ...v1alpha1.Reason) bool {
+	return q.Verdict == Waiting && slices.Contains(reasons, q.Reason)
+}
+
 func (q question) waitsForHours() bool {
-	return q.Reason == v1alpha1.ReasonWindowClosed || q.Reason == v1alpha1.ReasonBlackout
+	return q.waitsFor(v1alpha1.ReasonWindowClosed, v1alpha1.ReasonBlackout)
 }
 
 // foreseen replaces the advice to wait for a window if a person has to act all the same.
@@ -189,7 +195,7 @@ func withoutPolicy(q question) Advice {
 }
 
 func withoutLimit(q question) Advice {
-	if q.policy == nil || q.plan.Limit > 0 || !q.waitsForHours() && q.Reason != v1alpha1.ReasonBudgetExhausted {
+	if q.plan.Limit > 0 || !q.waitsForHours() && !q.waitsFor(v1alpha1.ReasonBudgetExhausted) {
 		return Advice{}
 	}
 	return NoLimit(q.policy.Name)
@@ -209,16 +215,16 @@ func tryingOnly(q question) Advice {
 
 func afterFailure(q question) Advice {
 	switch {
-	case q.Reason == v1alpha1.ReasonBackingOff && !q.failed:
+	case q.waitsFor(v1alpha1.ReasonBackingOff) && !q.failed:
 		return Advice{"wait until the time above; to reboot it sooner, run", "kubectl reboot request " + q.Node + " --reason=why"}
-	case q.Reason == v1alpha1.ReasonUndrainablePod && q.failed:
+	case q.waitsFor(v1alpha1.ReasonUndrainablePod) && q.failed:
 		return Advice{"fix what the message names, or wait for the next try; to try now, run", "kubectl reboot retry " + q.Node}
 	}
 	return Advice{}
 }
 
 func lastGrantRemains(q question) Advice {
-	if q.Verdict != Waiting || q.Reason != "" {
+	if !q.waitsFor("") {
 		return Advice{}
 	}
 	return Advice{"nothing; if this does not change, check whether the manager runs", status.LookAtManager}
@@ -232,7 +238,7 @@ func closedForGood(q question) Advice {
 }
 
 func limitHeld(q question) Advice {
-	if q.Reason != v1alpha1.ReasonBudgetExhausted || len(q.plan.Unavailable) < int(q.plan.Limit) {
+	if !q.waitsFor(v1alpha1.ReasonBudgetExhausted) || len(q.plan.Unavailable) < int(q.plan.Limit) {
 		return Advice{}
 	}
 	return holdsUp(q.plan.Unavailable[0])
@@ -242,7 +248,7 @@ func limitHeld(q question) Advice {
 // reached.
 func inConflict(q question) Advice {
 	free := freePriority(q.fleet.Policies)
-	if q.Verdict != Waiting || q.Reason != v1alpha1.ReasonPolicyConflict || !q.Policy.ties() || free > maxPriority {
+	if !q.waitsFor(v1alpha1.ReasonPolicyConflict) || !q.Policy.ties() || free > maxPriority {
 		return Advice{}
 	}
 	command := fmt.Sprintf(`kubectl patch rbp %s --type=merge -p '{"spec":{"priority":%d}}'`, q.fleet.MostSpecific(q.Policy.rivals()...), free)
@@ -251,7 +257,7 @@ func inConflict(q question) Advice {
 
 func inRunHook(q question) Advice {
 	_, command := run.SplitMessage(q.Message)
-	if q.Verdict != Waiting || q.Reason != v1alpha1.ReasonRunHookWaits || command == "" {
+	if !q.waitsFor(v1alpha1.ReasonRunHookWaits) || command == "" {
 		return Advice{}
 	}
 	return Advice{"let the hook answer, or do its work and answer by hand", command}

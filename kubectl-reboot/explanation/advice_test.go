@@ -46,6 +46,26 @@ func TestAdviceFor(t *testing.T) {
 	}
 }
 
+// TestOf_AnyReasonOfANode tests that a Node may show the reason of any check, whether a policy governs
+// it or not. What the agent reports is not what the policy decided.
+func TestOf_AnyReasonOfANode(t *testing.T) {
+	for _, reason := range []v1alpha1.Reason{
+		v1alpha1.ReasonWindowClosed, v1alpha1.ReasonBlackout, v1alpha1.ReasonBudgetExhausted, v1alpha1.ReasonBackingOff, v1alpha1.ReasonUndrainablePod,
+		v1alpha1.ReasonPolicyConflict, v1alpha1.ReasonRunHookWaits, v1alpha1.ReasonDryRun,
+	} {
+		for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
+			for _, policies := range [][]v1alpha1.RebootPolicy{nil, {Policy("w")}} {
+				node := Node("n1", "w")
+				node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeRebootRequired, Status: status, Reason: string(reason)})
+				e, err := explanation.Of(fleet.New(policies, []corev1.Node{node}, Now), "n1")
+				if err != nil || strings.Contains(e.Advice.Command, "windows") || strings.Contains(e.Advice.Command, "retry") || strings.Contains(e.Advice.Command, "edit") {
+					t.Errorf("%s %s: %v, %+v", status, reason, err, e.Advice)
+				}
+			}
+		}
+	}
+}
+
 // TestOf_TheMoreSpecificPolicyWins tests that the command for a conflict raises the priority of the
 // policy that selects fewer nodes.
 func TestOf_TheMoreSpecificPolicyWins(t *testing.T) {

@@ -199,9 +199,9 @@ func (e *Explanation) complete(q question) {
 	switch {
 	case q.node.Windows:
 		e.Message = "the node runs Windows, on which agents cannot run, so the operator ignores it"
-	case e.Verdict == Waiting && e.Reason == "":
+	case q.waitsFor(""):
 		e.Message = LastGrantRemains
-	case e.Reason == v1alpha1.ReasonBudgetExhausted, holdingOthersUp(q).Text != "":
+	case q.waitsFor(v1alpha1.ReasonBudgetExhausted), holdingOthersUp(q).Text != "":
 		e.Slots = q.plan.Holders
 	}
 }
