@@ -43,7 +43,7 @@ type choice struct {
 	unfinished *block.Block
 }
 
-// rules are what a policy says about the reboots of its nodes, each kept by its own package.
+// rules holds what a policy says about the reboots of its nodes. Each field has its own package.
 type rules struct {
 	limits slots.Limits
 	order  queue.Order

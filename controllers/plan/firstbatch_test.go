@@ -69,6 +69,9 @@ func TestFirstBatch(t *testing.T) {
 		"only its Node shows that the first node is back, and it soaks": {
 			begins("1", ran(0, back(20*minute)), func(p *v1alpha1.RebootPolicy) { p.Status.History = nil }), []*host{newHost("done", finished)}, 0, soaks,
 		},
+		"its Node shows a time that cannot be right": {
+			begins("1", ran(0, back(20*minute)), func(p *v1alpha1.RebootPolicy) { p.Status.History = nil }), []*host{newHost("done", grant(5, protocol.GrantFinished, grantedAt(50*minute)))}, 3, grown,
+		},
 		"only the Nodes of an earlier run show that they are back": {
 			begins("1", ran(0, back(time.Hour)), func(p *v1alpha1.RebootPolicy) { p.Status.History, p.Status.Run.Seq = nil, 7 }), []*host{newHost("done", finished)}, 3, grown,
 		},

@@ -75,7 +75,7 @@ func firstBatchOf(r Rules, reboots []underway.Reboot, selected []*record.Node) f
 		return b
 	}
 	if r.Policy.Status.Run != nil {
-		back = withShown(back, selected, r.Policy.Name, run.Seq)
+		back = withShown(r, back, selected, run.Seq)
 	}
 	gone := max(0, int(rebooted)-len(back)) // they have a later grant, or no Node any more
 	b.soaks(selected, back[:max(0, min(int(b.nodes)-gone, len(back)))])
@@ -86,11 +86,11 @@ func firstBatchOf(r Rules, reboots []underway.Reboot, selected []*record.Node) f
 }
 
 // withShown adds the reboots after number seq that only Nodes show, and sorts all by their end.
-func withShown(back []v1alpha1.PastReboot, selected []*record.Node, policy string, seq int64) []v1alpha1.PastReboot {
+func withShown(r Rules, back []v1alpha1.PastReboot, selected []*record.Node, seq int64) []v1alpha1.PastReboot {
 	for _, n := range selected {
 		known := func(past v1alpha1.PastReboot) bool { return past.Node == n.Name }
-		if g := n.Grant; g != nil && g.Policy == policy && g.Seq > seq && n.Finished(g.Seq) && !slices.ContainsFunc(back, known) {
-			back = append(back, v1alpha1.PastReboot{Node: n.Name, EndedAt: g.At})
+		if at := n.FinishedAt(r.Policy.Name, r.Now); !at.IsZero() && n.GrantSeq() > seq && !slices.ContainsFunc(back, known) {
+			back = append(back, v1alpha1.PastReboot{Node: n.Name, EndedAt: n.Grant.At})
 		}
 	}
 	slices.SortStableFunc(back, func(a, b v1alpha1.PastReboot) int { return a.EndedAt.Compare(b.EndedAt.Time) })
