@@ -59,16 +59,7 @@ node has begun, the node is rebooted anyway; kubectl reboot abort stops that.`,
 			if urgent {
 				return requestUrgently(cmd.Context(), &w, args, reason)
 			}
-			return w.each(cmd.Context(), args, findNode, byKind(func(n *corev1.Node) (string, error) {
-				if record.Of(n).Windows {
-					return "", errors.New("the node runs Windows, on which agents cannot run, so the operator ignores it")
-				}
-				if why, ok := v1alpha1.RequestIn(n.Annotations); ok {
-					return fmt.Sprintf("reboot already requested (%s)", why), nil
-				}
-				metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, reason)
-				return "reboot requested", nil
-			}, nil))
+			return w.each(cmd.Context(), args, findNode, byKind(requestFor(reason), nil))
 		},
 	}
 	w.bind(cmd)
@@ -79,6 +70,20 @@ node has begun, the node is rebooted anyway; kubectl reboot abort stops that.`,
 	cmd.Flags().BoolVar(&urgent, "urgent", false, "Reboot outside the windows, too, and before other nodes. Needs spec.urgent.requested in the policy.")
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, which is shown wherever the request is reported. Required.")
 	return cmd
+}
+
+// requestFor returns the edit that requests a reboot.
+func requestFor(reason string) func(*corev1.Node) (string, error) {
+	return func(n *corev1.Node) (string, error) {
+		if record.Of(n).Windows {
+			return "", errors.New("the node runs Windows, on which agents cannot run, so the operator ignores it")
+		}
+		if why, ok := v1alpha1.RequestIn(n.Annotations); ok {
+			return fmt.Sprintf("reboot already requested (%s)", why), nil
+		}
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.AnnotationRebootRequested, reason)
+		return "reboot requested", nil
+	}
 }
 
 // cancelRequest removes a request, whether it is an annotation or a label.
