@@ -181,8 +181,8 @@ func (l *ledgerWriter) consumeResume(ctx context.Context, s *state) error {
 }
 
 // hold adds the finalizer to a policy that may grant or still has reboots, and to the policy with its
-// ledger. It returns an error if the plan must not be applied without: until both have it, no entry is
-// added, and no run begins or ends.
+// ledger. Until both have it, no entry is added, and no run begins or ends: hold returns the error of
+// the write if the plan does that.
 func (l *ledgerWriter) hold(ctx context.Context, s *state, p plan.Plan) error {
 	if s.unheld == nil {
 		s.unheld = l.addFinalizers(ctx, s, p)
